@@ -1,0 +1,15 @@
+# One place for the compiler options every qkv target is built with.
+function(qkv_compile_options target)
+  # No contraction behind our back: a*b+c is fused only where the code says so, so results do not depend on it.
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -ffp-contract=off)
+  if(QKV_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(QKV_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${QKV_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${QKV_SANITIZE})
+  endif()
+  if(QKV_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()

@@ -1,0 +1,20 @@
+# The program: data, tasks, lab, pictures, server and commands on top of the library.
+find_package(PkgConfig REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(PANGOCAIRO REQUIRED IMPORTED_TARGET pangocairo)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+foreach(layer data tasks lab view serve app)
+  file(GLOB_RECURSE layer_sources CONFIGURE_DEPENDS qkv/${layer}/*.cc)
+  list(APPEND QKV_PROGRAM_SOURCES ${layer_sources})
+endforeach()
+list(REMOVE_ITEM QKV_PROGRAM_SOURCES ${PROJECT_SOURCE_DIR}/qkv/app/main.cc)
+# Everything but main(), so that the tests link the same objects.
+add_library(qkv_tools STATIC ${QKV_PROGRAM_SOURCES})
+target_link_libraries(qkv_tools PUBLIC qkv nlohmann_json::nlohmann_json CLI11::CLI11 ZLIB::ZLIB
+                      PkgConfig::PANGOCAIRO PkgConfig::SENTENCEPIECE)
+qkv_compile_options(qkv_tools)
+add_executable(qkv_program qkv/app/main.cc)
+set_target_properties(qkv_program PROPERTIES OUTPUT_NAME qkv RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+target_link_libraries(qkv_program PRIVATE qkv_tools)
+qkv_compile_options(qkv_program)

@@ -1,0 +1,142 @@
+// The thread pool behind parallel_for: workers spin briefly for the next job, then sleep.
+#include "qkv/base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace qkv {
+namespace {
+
+thread_local bool inside_task = false;
+
+// One job at a time. A worker joins job `epoch_` by counting itself in `active_` under the mutex-free
+// protocol below; the caller waits until every worker that joined has left.
+class Pool {
+ public:
+  explicit Pool(int threads) {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+  }
+  ~Pool() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+      epoch_.fetch_add(1);
+    }
+    wake_.notify_all();
+    for (auto& w : workers_) w.join();
+  }
+
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  void run(int64_t tasks, detail::TaskFn fn, void* closure) {
+    std::lock_guard one_job(job_mutex_);
+    fn_ = fn;
+    closure_ = closure;
+    tasks_ = tasks;
+    error_ = nullptr;
+    next_.store(0, std::memory_order_relaxed);
+    pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    {
+      std::lock_guard lock(mutex_);
+      epoch_.fetch_add(1, std::memory_order_release);
+    }
+    if (sleepers_.load() > 0) wake_.notify_all();
+    drain();
+    while (pending_.load(std::memory_order_acquire) != 0) pause();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    std::this_thread::yield();
+#endif
+  }
+
+  void drain() {
+    inside_task = true;
+    for (int64_t i = next_.fetch_add(1); i < tasks_; i = next_.fetch_add(1)) {
+      try {
+        fn_(closure_, i);
+      } catch (...) {
+        std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+    }
+    inside_task = false;
+  }
+
+  void work() {
+    uint64_t seen = 0;
+    for (;;) {
+      // About 50 µs of spinning covers the gap between two ops of a training step; beyond that, sleep.
+      constexpr int kSpins = 2000;
+      for (int i = 0; i < kSpins && epoch_.load(std::memory_order_acquire) == seen; ++i) pause();
+      if (epoch_.load(std::memory_order_acquire) == seen) {
+        std::unique_lock lock(mutex_);
+        sleepers_.fetch_add(1);
+        wake_.wait(lock, [&] { return epoch_.load() != seen; });
+        sleepers_.fetch_sub(1);
+      }
+      seen = epoch_.load(std::memory_order_acquire);
+      if (stop_) return;
+      drain();
+      pending_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  std::vector<std::thread> workers_;
+  std::mutex job_mutex_, mutex_;
+  std::condition_variable wake_;
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<int64_t> next_{0};
+  std::atomic<int> pending_{0}, sleepers_{0};
+  std::atomic<bool> stop_{false};
+  detail::TaskFn fn_ = nullptr;
+  void* closure_ = nullptr;
+  int64_t tasks_ = 0;
+  std::exception_ptr error_;
+};
+
+// The one process-wide object of qkv: threads are a property of the machine, and no result depends on them.
+std::mutex pool_mutex;
+std::unique_ptr<Pool> pool_instance;
+
+int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+Pool& pool() {
+  std::lock_guard lock(pool_mutex);
+  if (!pool_instance) pool_instance = std::make_unique<Pool>(default_threads());
+  return *pool_instance;
+}
+
+}  // namespace
+
+int num_threads() {
+  std::lock_guard lock(pool_mutex);
+  return pool_instance ? pool_instance->size() : default_threads();
+}
+
+void set_num_threads(int n) {
+  std::lock_guard lock(pool_mutex);
+  if (pool_instance && pool_instance->size() == std::max(1, n)) return;
+  pool_instance = std::make_unique<Pool>(std::max(1, n));
+}
+
+void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {
+  if (tasks <= 0) return;
+  if (tasks == 1 || inside_task || num_threads() == 1) {
+    for (int64_t i = 0; i < tasks; ++i) fn(closure, i);
+    return;
+  }
+  pool().run(tasks, fn, closure);
+}
+
+}  // namespace qkv

@@ -1,0 +1,40 @@
+// A pool of worker threads that runs numbered tasks; results must not depend on who runs which.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace qkv {
+
+/// Number of threads parallel_for uses, the caller included. Defaults to the hardware's.
+int num_threads();
+/// Sets it (at least 1). Not to be called from inside a parallel_for.
+void set_num_threads(int n);
+
+namespace detail {
+using TaskFn = void (*)(void* closure, int64_t task);
+void run_tasks(int64_t tasks, TaskFn fn, void* closure);
+}  // namespace detail
+
+/// Calls fn(i) once for every i in [0, tasks), each on one thread, in no particular order.
+/// Cut work into tasks of a fixed size, so that no result depends on the number of threads.
+/// Nested calls run inline. The first exception thrown by a task is rethrown here.
+template <class Fn>
+void parallel_for(int64_t tasks, Fn&& fn) {
+  using F = std::remove_reference_t<Fn>;
+  detail::run_tasks(
+      tasks, [](void* f, int64_t i) { (*static_cast<F*>(f))(i); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
+}
+
+/// Splits [0, n) into blocks of `block` elements and calls fn(begin, end) once for each.
+template <class Fn>
+void parallel_blocks(int64_t n, int64_t block, Fn&& fn) {
+  parallel_for((n + block - 1) / block, [&](int64_t i) {
+    const int64_t begin = i * block;
+    fn(begin, begin + block < n ? begin + block : n);
+  });
+}
+
+}  // namespace qkv
