@@ -140,11 +140,13 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& d_roo
       throw ShapeError("[backward] gradient " + d_roots[i].shape().str() + " for a tensor of shape " +
                        roots[i].shape().str());
     }
-    Grads(roots, [&] {
-      std::vector<Tensor*> slots(roots.size(), nullptr);
-      slots[i] = slot_of(roots[i]);
-      return slots;
-    }()).add(i, d_roots[i]);
+    Grads(roots,
+          [&] {
+            std::vector<Tensor*> slots(roots.size(), nullptr);
+            slots[i] = slot_of(roots[i]);
+            return slots;
+          }())
+        .add(i, d_roots[i]);
   }
   while (!pending.empty()) {
     Pending current = std::move(pending.begin()->second);

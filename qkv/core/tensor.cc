@@ -93,7 +93,8 @@ Tensor Tensor::from(std::initializer_list<double> values, const Shape& shape, DT
 Tensor Tensor::randn(const Shape& shape, Rng& rng, double stddev, DType dtype) {
   Tensor t = empty(shape, dtype);
   with_data(t, [&](auto* p) {
-    for (int64_t i = 0; i < t.numel(); ++i) p[i] = static_cast<std::remove_pointer_t<decltype(p)>>(stddev * rng.normal());
+    for (int64_t i = 0; i < t.numel(); ++i)
+      p[i] = static_cast<std::remove_pointer_t<decltype(p)>>(stddev * rng.normal());
   });
   return t;
 }

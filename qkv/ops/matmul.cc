@@ -21,10 +21,18 @@ void product(const Operand& a, const Operand& b, const Tensor& c, int64_t c_offs
              bool accumulate) {
   const auto [M, N, K] = mnk;
   if (c.dtype() == DType::f32) {
-    kernels::gemm({.M = M, .N = N, .K = K,
-                   .a = a.t.f32() + a.offset, .lda = a.ld, .a_transposed = a.transposed,
-                   .b = b.t.f32() + b.offset, .ldb = b.ld, .b_transposed = b.transposed,
-                   .c = c.f32() + c_offset, .ldc = N, .accumulate = accumulate});
+    kernels::gemm({.M = M,
+                   .N = N,
+                   .K = K,
+                   .a = a.t.f32() + a.offset,
+                   .lda = a.ld,
+                   .a_transposed = a.transposed,
+                   .b = b.t.f32() + b.offset,
+                   .ldb = b.ld,
+                   .b_transposed = b.transposed,
+                   .c = c.f32() + c_offset,
+                   .ldc = N,
+                   .accumulate = accumulate});
     return;
   }
   const double *pa = a.t.f64() + a.offset, *pb = b.t.f64() + b.offset;
@@ -33,7 +41,8 @@ void product(const Operand& a, const Operand& b, const Tensor& c, int64_t c_offs
     for (int64_t j = 0; j < N; ++j) {
       double s = accumulate ? pc[i * N + j] : 0;
       for (int64_t k = 0; k < K; ++k) {
-        s += (a.transposed ? pa[k * a.ld + i] : pa[i * a.ld + k]) * (b.transposed ? pb[j * b.ld + k] : pb[k * b.ld + j]);
+        s +=
+            (a.transposed ? pa[k * a.ld + i] : pa[i * a.ld + k]) * (b.transposed ? pb[j * b.ld + k] : pb[k * b.ld + j]);
       }
       pc[i * N + j] = s;
     }
@@ -84,10 +93,14 @@ static_assert(static_cast<int>(Act::gelu) == static_cast<int>(kernels::Activatio
 
 kernels::Unary unary_of(Act act) {
   switch (act) {
-    case Act::gelu: return kernels::Unary::gelu;
-    case Act::tanh: return kernels::Unary::tanh;
-    case Act::sigmoid: return kernels::Unary::sigmoid;
-    default: return kernels::Unary::relu;
+    case Act::gelu:
+      return kernels::Unary::gelu;
+    case Act::tanh:
+      return kernels::Unary::tanh;
+    case Act::sigmoid:
+      return kernels::Unary::sigmoid;
+    default:
+      return kernels::Unary::relu;
   }
 }
 
@@ -96,8 +109,8 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   check_defined("linear", weight);
   check_same_dtype("linear", x, weight);
   if (weight.rank() != 2 || x.rank() < 1 || x.dim(-1) != weight.dim(1)) {
-    shape_error("linear", "x=" + x.shape().str() + ", weight=" + weight.shape().str() +
-                              "; expected x.dim(-1) == weight.dim(1)");
+    shape_error("linear",
+                "x=" + x.shape().str() + ", weight=" + weight.shape().str() + "; expected x.dim(-1) == weight.dim(1)");
   }
   if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
     shape_error("linear", "bias=" + bias.shape().str() + ", weight=" + weight.shape().str());
@@ -105,12 +118,23 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 // out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
-void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, const Tensor& out, const Tensor& pre) {
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, const Tensor& out,
+                    const Tensor& pre) {
   const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
   if (x.dtype() == DType::f32) {
-    kernels::gemm({.M = M, .N = O, .K = I, .a = x.f32(), .lda = I, .b = w.f32(), .ldb = I, .b_transposed = true,
-                   .c = out.f32(), .ldc = O, .bias = bias.defined() ? bias.f32() : nullptr,
-                   .activation = kernel_activation(act), .pre = pre.defined() ? pre.f32() : nullptr});
+    kernels::gemm({.M = M,
+                   .N = O,
+                   .K = I,
+                   .a = x.f32(),
+                   .lda = I,
+                   .b = w.f32(),
+                   .ldb = I,
+                   .b_transposed = true,
+                   .c = out.f32(),
+                   .ldc = O,
+                   .bias = bias.defined() ? bias.f32() : nullptr,
+                   .activation = kernel_activation(act),
+                   .pre = pre.defined() ? pre.f32() : nullptr});
     return;
   }
   product({x, 0, I, false}, {w, 0, I, true}, out, 0, {M, O, I}, false);
@@ -169,31 +193,32 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias, Act 
   const Tensor pre = recorded && act == Act::gelu ? Tensor::empty(shape, x.dtype()) : Tensor();
   linear_forward(x, w, bias.defined() ? dense(bias) : bias, act, out, pre);
   if (!recorded) return out;
-  return record("linear", out, {x_in, weight, bias}, [=, saved = act == Act::gelu ? pre : out](const Tensor& d_out, Grads& d) {
-    const int64_t M = O == 0 ? 0 : saved.numel() / O;
-    const Tensor d_z = through_activation(act, saved, dense(d_out));  // [..., O]
-    bool fresh = false;
-    if (d.wants(0)) {  // d_x = d_z·W
-      const Tensor d_x = d.buffer(0, fresh);
-      product({d_z, 0, O, false}, {w, 0, I, false}, d_x, 0, {M, I, O}, !fresh);
-    }
-    if (d.wants(1)) {  // d_W = d_zᵀ·x
-      const Tensor d_w = d.buffer(1, fresh);
-      product({d_z, 0, O, true}, {x, 0, I, false}, d_w, 0, {O, I, M}, !fresh);
-    }
-    if (d.wants(2)) {  // d_bias = Σ rows of d_z
-      const Tensor d_b = d.buffer(2, fresh);
-      dispatch(d_z.dtype(), [&](auto t) {
-        using T = decltype(t);
-        const kernels::SumRows<T> args{M, O, d_z.data<T>(), d_b.data<T>(), !fresh};
-        if constexpr (std::is_same_v<T, float>) {
-          kernels::sum_rows(args);
-        } else {
-          kernels::reference::sum_rows(args);
-        }
-      });
-    }
-  });
+  return record("linear", out, {x_in, weight, bias},
+                [=, saved = act == Act::gelu ? pre : out](const Tensor& d_out, Grads& d) {
+                  const int64_t M = O == 0 ? 0 : saved.numel() / O;
+                  const Tensor d_z = through_activation(act, saved, dense(d_out));  // [..., O]
+                  bool fresh = false;
+                  if (d.wants(0)) {  // d_x = d_z·W
+                    const Tensor d_x = d.buffer(0, fresh);
+                    product({d_z, 0, O, false}, {w, 0, I, false}, d_x, 0, {M, I, O}, !fresh);
+                  }
+                  if (d.wants(1)) {  // d_W = d_zᵀ·x
+                    const Tensor d_w = d.buffer(1, fresh);
+                    product({d_z, 0, O, true}, {x, 0, I, false}, d_w, 0, {O, I, M}, !fresh);
+                  }
+                  if (d.wants(2)) {  // d_bias = Σ rows of d_z
+                    const Tensor d_b = d.buffer(2, fresh);
+                    dispatch(d_z.dtype(), [&](auto t) {
+                      using T = decltype(t);
+                      const kernels::SumRows<T> args{M, O, d_z.data<T>(), d_b.data<T>(), !fresh};
+                      if constexpr (std::is_same_v<T, float>) {
+                        kernels::sum_rows(args);
+                      } else {
+                        kernels::reference::sum_rows(args);
+                      }
+                    });
+                  }
+                });
 }
 
 }  // namespace qkv

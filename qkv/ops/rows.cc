@@ -80,9 +80,15 @@ Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta
   const Tensor mean = Tensor::empty({rows}, x.dtype()), rstd = Tensor::empty({rows}, x.dtype());
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    const kernels::LayerNorm<T> args{.rows = rows, .cols = C, .eps = static_cast<T>(eps), .x = x.data<T>(),
-                                     .gamma = gamma.data<T>(), .beta = beta.data<T>(), .y = out.data<T>(),
-                                     .mean = mean.data<T>(), .rstd = rstd.data<T>()};
+    const kernels::LayerNorm<T> args{.rows = rows,
+                                     .cols = C,
+                                     .eps = static_cast<T>(eps),
+                                     .x = x.data<T>(),
+                                     .gamma = gamma.data<T>(),
+                                     .beta = beta.data<T>(),
+                                     .y = out.data<T>(),
+                                     .mean = mean.data<T>(),
+                                     .rstd = rstd.data<T>()};
     if constexpr (std::is_same_v<T, float>) {
       kernels::layer_norm(args);
     } else {
@@ -96,9 +102,16 @@ Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta
     dispatch(x.dtype(), [&](auto t) {
       using T = decltype(t);
       const auto at = [](const Tensor& p) { return p.defined() ? p.data<T>() : nullptr; };
-      const kernels::LayerNormBackward<T> args{.rows = rows, .cols = C, .s = x.data<T>(), .gamma = gamma.data<T>(),
-                                               .mean = mean.data<T>(), .rstd = rstd.data<T>(), .d_y = g.data<T>(),
-                                               .d_s = at(d_x), .d_gamma = at(d_gamma), .d_beta = at(d_beta)};
+      const kernels::LayerNormBackward<T> args{.rows = rows,
+                                               .cols = C,
+                                               .s = x.data<T>(),
+                                               .gamma = gamma.data<T>(),
+                                               .mean = mean.data<T>(),
+                                               .rstd = rstd.data<T>(),
+                                               .d_y = g.data<T>(),
+                                               .d_s = at(d_x),
+                                               .d_gamma = at(d_gamma),
+                                               .d_beta = at(d_beta)};
       if constexpr (std::is_same_v<T, float>) {
         kernels::layer_norm_backward(args);
       } else {
@@ -128,10 +141,15 @@ Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, 
   const std::vector<int64_t> kept(targets.begin(), targets.end());
   const double share = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
   const auto args_for = [=]<class T>(T) {
-    return kernels::CrossEntropy<T>{.rows = rows, .V = V, .logits = logits.data<T>(), .targets = kept.data(),
+    return kernels::CrossEntropy<T>{.rows = rows,
+                                    .V = V,
+                                    .logits = logits.data<T>(),
+                                    .targets = kept.data(),
                                     .ignore_index = options.ignore,
                                     .smoothing = static_cast<T>(options.label_smoothing),
-                                    .loss = loss.data<T>(), .lse = lse.data<T>(), .d_scale = T(1)};
+                                    .loss = loss.data<T>(),
+                                    .lse = lse.data<T>(),
+                                    .d_scale = T(1)};
   };
   double total = 0;
   dispatch(logits.dtype(), [&](auto t) {

@@ -1,0 +1,2 @@
+// qkv: the program.
+int main() { return 0; }
