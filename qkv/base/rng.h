@@ -23,7 +23,8 @@ class Rng {
   double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   /// Uniform in {0, …, n-1}; n ≥ 1.
   int64_t below(int64_t n) {
-    return static_cast<int64_t>((static_cast<unsigned __int128>(next()) * static_cast<uint64_t>(n)) >> 64);
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<int64_t>((static_cast<Wide>(next()) * static_cast<uint64_t>(n)) >> 64);
   }
   /// Standard normal (Box-Muller; two counters a draw).
   double normal();
