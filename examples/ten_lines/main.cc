@@ -1,6 +1,6 @@
 // Causal attention with a gradient, in ten lines.
-#include <cstdio>
 #include <qkv/qkv.h>
+#include <cstdio>
 
 int main() {
   qkv::Rng rng(1);
