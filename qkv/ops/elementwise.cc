@@ -26,20 +26,16 @@ template <class T, class Fn>
 void zip(const Tensor& a, const Tensor& b, const Tensor& out, Fn fn) {
   T* o = out.data<T>();
   const T *pa = a.data<T>(), *pb = b.data<T>();
-  if (a.shape() == b.shape() && a.is_contiguous() && b.is_contiguous()) {
-    parallel_blocks(out.numel(), kBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) o[i] = fn(pa[i], pb[i]);
-    });
-    return;
-  }
-  const Shape sa = broadcast_strides(a, out.shape()), sb = broadcast_strides(b, out.shape());
-  std::vector<int64_t> b_rows;
-  for_each_row(out.shape(), sb, [&](int64_t, int64_t offset, int64_t, int64_t) { b_rows.push_back(offset); });
-  size_t row = 0;
-  const int64_t step_b = out.rank() == 0 ? 0 : sb[-1];
-  for_each_row(out.shape(), sa, [&](int64_t at, int64_t offset, int64_t n, int64_t step_a) {
-    const T *ra = pa + offset, *rb = pb + b_rows[row++];
-    for (int64_t i = 0; i < n; ++i) o[at + i] = fn(ra[i * step_a], rb[i * step_b]);
+  const StridedLoop<3> loop(out.shape(),
+                            {out.strides(), broadcast_strides(a, out.shape()), broadcast_strides(b, out.shape())});
+  loop.run([&](const std::array<int64_t, 3>& at, int64_t n, const std::array<int64_t, 3>& step) {
+    T* z = o + at[0];
+    const T *x = pa + at[1], *y = pb + at[2];
+    if (step[1] == 1 && step[2] == 1) {
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(x[i], y[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(x[i * step[1]], y[i * step[2]]);
+    }
   });
 }
 
