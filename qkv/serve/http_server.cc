@@ -4,7 +4,6 @@
 #include <httplib.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -159,8 +158,6 @@ struct HttpServer::Impl {
   HttpOptions options;
   Turnstile turnstile;
   httplib::Server server;
-  std::atomic<int> open_streams{0};
-  std::atomic<bool> stopping{false};
   int port = 0;
 };
 
@@ -200,26 +197,6 @@ void HttpServer::remove(const std::string& route, HttpHandler handler) {
   impl_->server.Delete(route, impl_->guarded(std::move(handler)));
 }
 
-void HttpServer::events(const std::string& route, std::function<EventSource(const HttpRequest&)> open) {
-  impl_->server.Get(route, [this, open = std::move(open)](const httplib::Request& from, httplib::Response& to) {
-    if (impl_->open_streams.fetch_add(1) >= impl_->options.streams) {
-      impl_->open_streams.fetch_sub(1);
-      refuse(to, 503, "too many event streams; poll instead");
-      return;
-    }
-    to.set_header("Cache-Control", "no-store");
-    to.set_chunked_content_provider(
-        "text/event-stream",
-        [this, source = open(request_of(from))](size_t, httplib::DataSink& sink) {
-          const auto send = [&](const std::string& chunk) {
-            return !impl_->stopping && sink.is_writable() && sink.write(chunk.data(), chunk.size());
-          };
-          return !impl_->stopping && source(send);
-        },
-        [this](bool) { impl_->open_streams.fetch_sub(1); });
-  });
-}
-
 int HttpServer::bind() {
   const HttpOptions& o = impl_->options;
   if (o.port == 0) {
@@ -237,9 +214,6 @@ int HttpServer::bind() {
 
 void HttpServer::run() { impl_->server.listen_after_bind(); }
 
-void HttpServer::stop() {
-  impl_->stopping = true;
-  impl_->server.stop();
-}
+void HttpServer::stop() { impl_->server.stop(); }
 
 }  // namespace qkv::serve

@@ -44,11 +44,6 @@ class HttpError : public std::runtime_error {
 };
 
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
-/// Writes one piece of an event stream; false when the client has gone.
-using EventSink = std::function<bool(const std::string& chunk)>;
-/// Called until it returns false; it should block for at most about a second and send a comment when idle.
-using EventSource = std::function<bool(const EventSink& send)>;
-
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8417;  // 0: any free one
@@ -56,7 +51,6 @@ struct HttpOptions {
   int connections = 96;      // served at once; more wait for a thread
   int computing = 2;         // handlers at work at once
   int waiting = 48;          // handlers waiting for their turn; more are told to come back (503)
-  int streams = 32;          // event streams open at once; more are told to poll (503)
   double turn_seconds = 20;  // longest wait for a turn
 };
 
@@ -72,7 +66,6 @@ class HttpServer {
   void get(const std::string& route, HttpHandler handler);
   void post(const std::string& route, HttpHandler handler);
   void remove(const std::string& route, HttpHandler handler);
-  void events(const std::string& route, std::function<EventSource(const HttpRequest&)> open);
 
   /// Takes the port. Throws IoError ("port 8417 is in use; …"). Returns the port.
   int bind();
