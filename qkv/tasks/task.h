@@ -48,7 +48,8 @@ struct Breakdown {
   std::string by;      // "length"
   std::string figure;  // "exact match"
   std::vector<double> x, y;
-  double trained_to = 0;  // groups above this were never trained on (0: no such border)
+  std::vector<int64_t> counts;  // cases in each group
+  double trained_to = 0;        // groups above this were never trained on (0: no such border)
 };
 
 /// One input with what should have come out and what did.

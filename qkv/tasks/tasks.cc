@@ -1,10 +1,18 @@
 // The table of tasks.
 #include "qkv/base/error.h"
+#include "qkv/tasks/reverse.h"
 #include "qkv/tasks/task.h"
 
 namespace qkv {
+namespace {
 
-std::span<const TaskSpec> task_table() { return {}; }
+constexpr TaskSpec kTasks[] = {
+    {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse},
+};
+
+}  // namespace
+
+std::span<const TaskSpec> task_table() { return kTasks; }
 
 const TaskSpec& find_task(const std::string& name) {
   std::string names;
