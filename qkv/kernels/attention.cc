@@ -13,7 +13,11 @@ void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<
   }
 }
 void attention_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) noexcept {
-  reference::attention_backward(in, grads);
+  if (in.rule.normaliser == Normaliser::softmax && !in.rule.additive) {
+    flash_backward(in, grads);
+  } else {
+    reference::attention_backward(in, grads);
+  }
 }
 void attention_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) noexcept {
   reference::attention_scores(in, window, scores);

@@ -46,7 +46,7 @@ HWY_INLINE const float* element_a(const float* a, int64_t stride, int m) {
 }
 
 template <AccessA kA, int M, int NV>
-HWY_NOINLINE void micro_kernel(const Product& p) {
+inline HWY_NOINLINE void micro_kernel(const Product& p) {
   const F32 d;
   Vec acc[M][NV];
   QKV_UNROLL for (int m = 0; m < M; ++m) { QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::Zero(d); }

@@ -45,7 +45,7 @@ HWY_INLINE void extra_row(const Scorer& s, int r, const KeyTile& k, float* to) {
 }
 
 // extra[key][query] for the tile.
-HWY_NOINLINE void make_extra(const Scorer& s, const KeyTile& k) {
+inline HWY_NOINLINE void make_extra(const Scorer& s, const KeyTile& k) {
   RowPointers rows;
   const int lanes = s.lanes.vectors * kLanes;
   for (int r = 0; r < lanes; ++r) {
@@ -60,7 +60,7 @@ HWY_NOINLINE void make_extra(const Scorer& s, const KeyTile& k) {
 }
 
 // Additive scores scale · Σ_d w_d tanh(q_d + k_d); here vectors run along d, so that one query costs one query.
-HWY_NOINLINE void additive_scores(const Scorer& s, const KeyTile& k, float* z) {
+inline HWY_NOINLINE void additive_scores(const Scorer& s, const KeyTile& k, float* z) {
   const F32 d;
   const int64_t D = s.in->dims.D, whole = D / kLanes * kLanes;
   const float* w = s.in->rule.additive;
@@ -94,7 +94,7 @@ HWY_INLINE hn::Mask<F32> out_of_range(const QueryTile& q, int v, int64_t j) {
 
 // Biased scores of the tile in z[(j - jb) * kTileQ + lane], -inf where hidden; keys that no lane of a vector
 // sees are left unset. With softcap, `slope`, if given, receives d capped / d raw.
-HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
+inline HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
   const F32 d;
   const ScoreRule<float>& rule = s.in->rule;
   const LaneRanges& l = s.lanes;

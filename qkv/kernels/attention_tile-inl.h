@@ -70,7 +70,7 @@ HWY_INLINE void transpose4(const float* const* rows, int64_t at, Vec out[4]) {
 }
 
 // out[c * kTileQ + r] = scale · rows[r][c].
-HWY_NOINLINE void pack_transposed(const RowPointers& rows, int vectors, int64_t cols, float scale, float* out) {
+inline HWY_NOINLINE void pack_transposed(const RowPointers& rows, int vectors, int64_t cols, float scale, float* out) {
   const F32 d;
   const Vec factor = hn::Set(d, scale);
   for (int v = 0; v < vectors; ++v) {
@@ -88,7 +88,7 @@ HWY_NOINLINE void pack_transposed(const RowPointers& rows, int vectors, int64_t 
 }
 
 // Copies rows next to each other, scaled and padded with zeros to `stride`, a whole number of vectors.
-HWY_NOINLINE void pack_rows(const float* const* rows, int64_t count, int64_t cols, float scale, float* out) {
+inline HWY_NOINLINE void pack_rows(const float* const* rows, int64_t count, int64_t cols, float scale, float* out) {
   const F32 d;
   const Vec factor = hn::Set(d, scale);
   const int64_t stride = padded(cols);
@@ -116,7 +116,7 @@ HWY_INLINE Rows vector_rows(const Strided<const float>& from, const QueryTile& q
   return {room, stride};
 }
 
-HWY_NOINLINE bool all_finite(const float* data, int64_t stride, int64_t count, int64_t cols) {
+inline HWY_NOINLINE bool all_finite(const float* data, int64_t stride, int64_t count, int64_t cols) {
   const F32 d;
   Vec sum = hn::Zero(d);
   float rest = 0;
@@ -167,6 +167,12 @@ HWY_INLINE KeyTile key_tile(const AttentionInputs<float>& in, const LaneRanges& 
   return k;
 }
 
+// Narrows [from, to) to the vectors with a lane that sees one of the keys [j, end).
+HWY_INLINE void narrow(const LaneRanges& l, int64_t j, int64_t end, int& from, int& to) {
+  while (from < to && (l.any_lo[from] >= end || l.any_hi[from] <= j)) ++from;
+  while (from < to && (l.any_lo[to - 1] >= end || l.any_hi[to - 1] <= j)) --to;
+}
+
 // Everything needed to make the score tiles of one query tile.
 struct Scorer {
   const AttentionInputs<float>* in = nullptr;
@@ -185,8 +191,8 @@ struct Scorer {
 };
 
 // Plain products: zᵀ = k · qᵀ for the vectors that need them; key blocks no lane sees are skipped.
-HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Strided<const float>& keys, int64_t width,
-                             const float* packed, float* z) {
+inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Strided<const float>& keys, int64_t width,
+                                    const float* packed, float* z) {
   Product p;
   p.a = keys.row(s.q->seq.b, s.q->kv, s.q->seq.k_begin + k.jb);
   p.a_stride = keys.l_stride;
@@ -201,8 +207,7 @@ HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Strided<co
     for (int64_t j = k.jb; j < k.je; j += block) {
       const int64_t end = std::min(j + block, k.je);
       int from = v0, to = v1;
-      while (from < to && (l.any_lo[from] >= end || l.any_hi[from] <= j)) ++from;
-      while (from < to && (l.any_lo[to - 1] >= end || l.any_hi[to - 1] <= j)) --to;
+      narrow(l, j, end, from, to);
       Product part = p;
       part.a += (j - k.jb) * p.a_stride;
       part.b = packed + from * kLanes;

@@ -30,63 +30,73 @@ constexpr bool kManyRegisters = false;
 #endif
 constexpr int kTileRows = kManyRegisters ? kMaxTileRows : 6;
 
-// Address of A's element (R, 0). Rows are grouped by three behind one pointer each: p, p + s and p + 2s are
-// all x86 addressing modes, so 14 rows need five pointers, not fourteen.
-template <int R, bool kByColumns>
-HWY_INLINE const float* row_at(const float* const* a, int64_t stride) {
-  if constexpr (kByColumns) return a[0] + R;
-  return a[R / 3] + (R % 3) * stride;
+// The sums of a tile. Every index into it is a compile-time constant: with a loop variable, or a lambda in
+// between, the compiler keeps a copy of the sums in memory and stores to it on every step.
+template <int MR, int NV>
+struct Sums {
+  V v[MR * NV];
+};
+
+// Where A's rows are. Grouped by three behind one pointer each: p, p + s and p + 2s are all x86 addressing modes,
+// so 14 rows need five pointers, not fourteen.
+template <int MR, bool kByColumns>
+struct RowPointers {
+  static constexpr int kGroups = kByColumns ? 1 : (MR + 2) / 3;
+  const float* p[kGroups];
+  int64_t stride;
+
+  template <int R>
+  HWY_INLINE float at() const {
+    if constexpr (kByColumns) return p[0][R];
+    return p[R / 3][(R % 3) * stride];
+  }
+};
+
+template <int R, int MR, int NV, bool kByColumns>
+HWY_INLINE void multiply_row(Sums<MR, NV>& acc, const RowPointers<MR, kByColumns>& a, V b0, V b1) {
+  const V x = hn::Set(D(), a.template at<R>());
+  acc.v[R * NV] = hn::MulAdd(x, b0, acc.v[R * NV]);
+  if constexpr (NV == 2) acc.v[R * NV + 1] = hn::MulAdd(x, b1, acc.v[R * NV + 1]);
 }
 
-template <int NV, bool kByColumns, size_t... R>
-HWY_INLINE void multiply_row(V* acc, const V* b, const float* const* a, int64_t stride, std::index_sequence<R...>) {
+template <int MR, int NV, bool kByColumns, size_t... R, size_t... G, size_t... I>
+HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::index_sequence<G...>,
+                         std::index_sequence<I...>) {
   const D d;
-  const auto one_row = [&](int r, const float* element) HWY_ATTR {
-    const V x = hn::Set(d, *element);
-    acc[r * NV] = hn::MulAdd(x, b[0], acc[r * NV]);
-    if constexpr (NV == 2) acc[r * NV + 1] = hn::MulAdd(x, b[1], acc[r * NV + 1]);
+  Sums<MR, NV> acc;
+  ((acc.v[I] = hn::Zero(d)), ...);
+  RowPointers<MR, kByColumns> a;
+  a.stride = t.a_stride;
+  ((a.p[G] = t.a + 3 * G * t.a_stride), ...);
+  const float* HWY_RESTRICT b = t.b;
+  const int64_t b_stride = t.b_stride, step = kByColumns ? t.a_stride : 1;
+  ((hwy::Prefetch(t.c + R * t.c_stride), hwy::Prefetch(t.c + R * t.c_stride + kWidth - 1)), ...);
+  const auto step_k = [&]() HWY_ATTR {
+    const V b0 = hn::LoadU(d, b), b1 = NV == 2 ? hn::LoadU(d, b + kLanes) : b0;
+    (multiply_row<static_cast<int>(R)>(acc, a, b0, b1), ...);
+    b += b_stride;
+    ((a.p[G] += step), ...);
   };
-  (one_row(R, row_at<R, kByColumns>(a, stride)), ...);
-}
-
-template <int NV, size_t... R>
-HWY_INLINE void store_rows(const V* acc, const GemmTile& t, std::index_sequence<R...>) {
-  const D d;
-  const auto one_vector = [&](int64_t r, int64_t v) HWY_ATTR {
-    const V start = hn::LoadU(d, t.start + r * t.start_stride + v * kLanes);
-    hn::StoreU(hn::Add(acc[r * NV + v], start), d, t.c + r * t.c_stride + v * kLanes);
-  };
-  (one_vector(R / NV, R % NV), ...);
-}
-
-template <size_t... I>
-HWY_INLINE void clear(V* acc, std::index_sequence<I...>) {
-  ((acc[I] = hn::Zero(D())), ...);
+  int64_t k = t.K;
+  const int64_t fetch_step = t.fetch_step;
+  for (const float* fetch_line = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_line += t.fetch_next) {
+    const float* fetch = fetch_line;
+    for (int u = 0; u < kFetchSteps; ++u, fetch += fetch_step) {
+      __builtin_prefetch(fetch, 0, 2);  // into L2
+      step_k();
+    }
+  }
+  for (; k > 0; --k) step_k();
+  ((hn::StoreU(hn::Add(acc.v[I], hn::LoadU(d, t.start + (I / NV) * t.start_stride + (I % NV) * kLanes)), d,
+               t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)),
+   ...);
 }
 
 template <int MR, int NV, bool kByColumns>
 void tile(const GemmTile& t) {
-  const D d;
-  constexpr int kGroups = kByColumns ? 1 : (MR + 2) / 3;
-  V acc[MR * NV];
-  clear(acc, std::make_index_sequence<MR * NV>());
-  const float* a[kGroups];
-  for (int g = 0; g < kGroups; ++g) a[g] = t.a + 3 * g * t.a_stride;
-  const float* HWY_RESTRICT b = t.b;
-  const int64_t a_stride = t.a_stride, b_stride = t.b_stride;
-  for (int r = 0; r < MR; ++r) {
-    hwy::Prefetch(t.c + r * t.c_stride);
-    hwy::Prefetch(t.c + r * t.c_stride + kWidth - 1);
-  }
-  for (int64_t k = t.K; k > 0; --k) {
-    V row[NV];
-    row[0] = hn::LoadU(d, b);
-    if constexpr (NV == 2) row[1] = hn::LoadU(d, b + kLanes);
-    multiply_row<NV, kByColumns>(acc, row, a, a_stride, std::make_index_sequence<MR>());
-    b += b_stride;
-    for (int g = 0; g < kGroups; ++g) a[g] += kByColumns ? a_stride : 1;
-  }
-  store_rows<NV>(acc, t, std::make_index_sequence<MR * NV>());
+  run_tile<MR, NV, kByColumns>(t, std::make_index_sequence<MR>(),
+                               std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
+                               std::make_index_sequence<MR * NV>());
 }
 
 // c[i, 0..N) += Σ over U consecutive k of a[i,k] B[k, 0..N): U rows of B stream by, the rows of C stay in L1.

@@ -20,7 +20,12 @@ struct GemmTile {
   int64_t c_stride = 0;
   const float* start = nullptr;
   int64_t start_stride = 0;
+  // What to bring into the cache meanwhile, one line a step of k: line u of group n at fetch + n*fetch_next +
+  // u*fetch_step, u < kFetchSteps, for as many groups as K allows.
+  const float* fetch = nullptr;
+  int64_t fetch_step = 0, fetch_next = 0;
 };
+constexpr int kFetchSteps = 16;
 
 /// A few rows of C at once, without packing: c[i, j] += Σ_k a[i*a_stride + k] · op(B)[k, j], i < M, j < N.
 struct GemmFewRows {

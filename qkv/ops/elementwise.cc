@@ -86,6 +86,13 @@ Tensor unary(const char* op, const Tensor& x, kernels::Unary f) {
   });
 }
 
+kernels::DropoutRule dropout_rule(const char* op, double p, uint64_t seed) {
+  if (!(p >= 0 && p < 1)) {
+    throw ConfigError(std::string("[") + op + "] p = " + std::to_string(p) + " is outside [0, 1)");
+  }
+  return {.seed = seed, .threshold = kernels::dropout_threshold(p), .keep_scale = static_cast<float>(1 / (1 - p))};
+}
+
 Tensor dropped(const Tensor& x, const kernels::DropoutRule& rule) {
   const Tensor in = dense(x);
   Tensor out = Tensor::empty(x.shape(), x.dtype());
@@ -152,12 +159,30 @@ Tensor log(const Tensor& x) {
 
 Tensor dropout(const Tensor& x, double p, uint64_t seed) {
   check_defined("dropout", x);
-  if (!(p >= 0 && p < 1)) throw ConfigError("[dropout] p = " + std::to_string(p) + " is outside [0, 1)");
+  const kernels::DropoutRule rule = dropout_rule("dropout", p, seed);
   if (p == 0) return x;
-  const kernels::DropoutRule rule{
-      .seed = seed, .threshold = kernels::dropout_threshold(p), .keep_scale = static_cast<float>(1 / (1 - p))};
   return record("dropout", dropped(x, rule), {x},
                 [rule](const Tensor& d_out, Grads& d) { d.add(0, dropped(d_out, rule)); });
+}
+
+Tensor dropout_add(const Tensor& x_in, const Tensor& residual_in, double p, uint64_t seed) {
+  check_defined("dropout_add", x_in);
+  check_defined("dropout_add", residual_in);
+  check_same_dtype("dropout_add", x_in, residual_in);
+  const kernels::DropoutRule rule = dropout_rule("dropout_add", p, seed);
+  if (!(x_in.shape() == residual_in.shape())) {
+    shape_error("dropout_add", "shapes differ: " + x_in.shape().str() + " and " + residual_in.shape().str());
+  }
+  const Tensor x = dense(x_in), residual = dense(residual_in), out = Tensor::empty(x.shape(), x.dtype());
+  if (x.dtype() == DType::f32) {
+    kernels::dropout_add(rule, x.f32(), residual.f32(), out.f32(), out.numel());
+  } else {
+    kernels::reference::dropout_add(rule, x.f64(), residual.f64(), out.f64(), out.numel());
+  }
+  return record("dropout_add", out, {x_in, residual_in}, [rule](const Tensor& d_out, Grads& d) {
+    if (d.wants(0)) d.add(0, rule.threshold == 0 ? d_out : dropped(d_out, rule));
+    d.add(1, d_out);
+  });
 }
 
 }  // namespace qkv

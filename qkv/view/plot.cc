@@ -212,6 +212,8 @@ Drawing draw_plot(const Plot& plot) {
   return {layout->frame.width, layout->frame.height, [layout](Canvas& canvas) { draw(canvas, *layout); }, description};
 }
 
+Box plot_area(const Plot& plot) { return lay_out(plot).frame.area; }
+
 std::string plot_csv(const Plot& plot) {
   check_plot(plot);
   const bool bands =

@@ -48,6 +48,8 @@ struct Plot {
 
 /// Throws ShapeError when x, y, low and high of a series differ in length. Series without points are allowed.
 Drawing draw_plot(const Plot& plot);
+/// Where draw_plot puts the area between the axes, in the drawing's own pixels.
+Box plot_area(const Plot& plot);
 /// Columns: series, x, y, and low, high where there are any.
 std::string plot_csv(const Plot& plot);
 /// Lines of braille dots in colour, or one letter a series without; `rows` lines between the axes.
@@ -71,5 +73,6 @@ struct BarChart {
 
 /// Throws ShapeError when a series does not have one value a group.
 Drawing draw_bars(const BarChart& chart);
+Box bars_area(const BarChart& chart);
 
 }  // namespace qkv

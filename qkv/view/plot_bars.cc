@@ -119,4 +119,6 @@ Drawing draw_bars(const BarChart& chart) {
   return {layout->frame.width, layout->frame.height, [layout](Canvas& canvas) { draw(canvas, *layout); }, description};
 }
 
+Box bars_area(const BarChart& chart) { return lay_out(chart).frame.area; }
+
 }  // namespace qkv
