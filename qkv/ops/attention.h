@@ -25,20 +25,20 @@ BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape);
 
 /// Which keys a query sees, and how its scores become weights. Query i stands at position i + offset among the keys.
 struct ScoreRule {
-  std::optional<double> scale;  // β of softmax(β q·k); 1/√D when not given (1 for additive scores)
-  double softcap = 0;           // c·tanh(z/c) when positive
-  bool causal = false;          // key j is visible iff j ≤ i + offset
+  std::optional<double> scale{};  // β of softmax(β q·k); 1/√D when not given (1 for additive scores)
+  double softcap = 0;             // c·tanh(z/c) when positive
+  bool causal = false;            // key j is visible iff j ≤ i + offset
   int64_t offset = 0;
-  std::vector<int64_t> batch_offsets;           // [B], replaces offset
+  std::vector<int64_t> batch_offsets{};         // [B], replaces offset
   int64_t window_left = -1, window_right = -1;  // -1: unlimited; else keys i+offset-left … i+offset+right
-  std::vector<int64_t> key_lens;                // valid lengths, [B] or [B·Lq]
-  BoolMask mask;                                // true = takes part
-  Tensor bias;                                  // added to the scores, broadcastable like the mask; differentiable
+  std::vector<int64_t> key_lens{};              // valid lengths, [B] or [B·Lq]
+  BoolMask mask{};                              // true = takes part
+  Tensor bias{};                                // added to the scores, broadcastable like the mask; differentiable
   Normaliser normaliser = Normaliser::softmax;
-  Tensor additive;     // w [D]: score wᵀ tanh(q + k) in place of q·k; differentiable
+  Tensor additive{};   // w [D]: score wᵀ tanh(q + k) in place of q·k; differentiable
   double dropout = 0;  // of the weights
   uint64_t dropout_seed = 0;
-  std::vector<int64_t> q_offsets, k_offsets;  // [B+1]: packed sequences, see attention()
+  std::vector<int64_t> q_offsets{}, k_offsets{};  // [B+1]: packed sequences, see attention()
 };
 
 /// normaliser(q kᵀ·scale) v under `rule`, never storing the [Lq, Lk] scores.
@@ -49,6 +49,11 @@ struct ScoreRule {
 /// A query that sees no key yields zero, with zero gradient. NaN or Inf behind a mask reaches nothing.
 /// `hard` weights are constants to the gradient: only v receives one. Throws ShapeError, ConfigError.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule = {});
+
+/// Packed self-attention on the result of one fused projection: qkv [T, (H + 2·Hkv)·D] holds the queries, then the
+/// keys, then the values of each row; rule.q_offsets cuts T into sequences (k_offsets is the same) → [T, H·D].
+/// The same numbers as attention() on the three parts, without copying them apart or their gradients together.
+Tensor self_attention(const Tensor& qkv, int64_t H, int64_t Hkv, const ScoreRule& rule);
 
 /// The scores or weights of head h of batch b for queries [row_begin, row_end) → [rows, Lk], recomputed on request.
 /// Hidden keys are -inf at stage biased and 0 at stage weights; dropout is not applied.
