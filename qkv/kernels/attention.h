@@ -46,7 +46,7 @@ struct ScoreRule {
   T scale = 1;
   T softcap = 0;
   bool causal = false;
-  int64_t offset = 0;                    // position of query 0 among the keys
+  int64_t offset = 0;                      // position of query 0 among the keys
   const int64_t* batch_offsets = nullptr;  // [B], replaces offset when given
   int64_t window_left = -1, window_right = -1;
   const int64_t* key_lens = nullptr;  // valid lengths at b*lens_b_stride + i*lens_q_stride
@@ -95,10 +95,11 @@ struct AttentionGrads {
 /// Row statistics of the weights (before dropout), each [B,H,Lq] with the lse's strides; null data skips one.
 template <class T>
 struct AttentionStats {
-  Strided<T> entropy;       // -Σ p log p, nats
-  Strided<T> max_weight;    // largest weight
-  Strided<T> argmax;        // its key (first on ties; -1 for an empty row)
+  Strided<T> entropy;        // -Σ p log p, nats
+  Strided<T> max_weight;     // largest weight
+  Strided<T> argmax;         // its key (first on ties; -1 for an empty row)
   Strided<T> mean_distance;  // Σ p |i + offset - j|
+  Strided<T> lse;            // as in AttentionOutputs
 };
 
 /// Which part of the score matrix to hand out: rows [row_begin, row_end) of one (b, h).
