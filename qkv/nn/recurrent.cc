@@ -27,11 +27,11 @@ RecurrentWeights recurrent_weights(CellKind cell, int64_t input, int64_t hidden,
   return w;
 }
 
-void visit_weights(Visitor& see, const std::string& suffix, RecurrentWeights& weights) {
-  see("weight_ih" + suffix, weights.w_ih);
-  see("weight_hh" + suffix, weights.w_hh);
-  see("bias_ih" + suffix, weights.b_ih);
-  see("bias_hh" + suffix, weights.b_hh);
+void visit_weights(Visitor& see, const std::string& prefix, const std::string& suffix, RecurrentWeights& weights) {
+  see(prefix + "weight_ih" + suffix, weights.w_ih);
+  see(prefix + "weight_hh" + suffix, weights.w_hh);
+  see(prefix + "bias_ih" + suffix, weights.b_ih);
+  see(prefix + "bias_hh" + suffix, weights.b_hh);
 }
 
 Recurrent::Recurrent(const RecurrentConfig& config, Rng& rng) : config_(config), dropout_(config.dropout) {
@@ -71,8 +71,8 @@ RecurrentOutput Recurrent::forward(const Tensor& x, const Ragged& batch, Context
 void Recurrent::visit(Visitor& see) {
   for (size_t l = 0; l < forward_.size(); ++l) {
     const std::string suffix = "_l" + std::to_string(l);
-    visit_weights(see, suffix, forward_[l]);
-    if (config_.bidirectional) visit_weights(see, suffix + "_reverse", backward_[l]);
+    visit_weights(see, "", suffix, forward_[l]);
+    if (config_.bidirectional) visit_weights(see, "", suffix + "_reverse", backward_[l]);
   }
 }
 

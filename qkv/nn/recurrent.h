@@ -18,7 +18,8 @@ struct RecurrentConfig {
 /// One layer's parameters in one direction: PyTorch's names, sizes and gate order. They start uniform in ±1/√H, with
 /// an LSTM's forget gate at bias 1 so that it remembers before it has learnt to.
 RecurrentWeights recurrent_weights(CellKind cell, int64_t input, int64_t hidden, Rng& rng);
-void visit_weights(Visitor& see, const std::string& suffix, RecurrentWeights& weights);
+/// Sees them as weight_ih_lN, weight_hh_lN, bias_ih_lN and bias_hh_lN, with `prefix` before and `suffix` after.
+void visit_weights(Visitor& see, const std::string& prefix, const std::string& suffix, RecurrentWeights& weights);
 
 struct RecurrentOutput {
   Tensor out;                           // [T, D·H], D = 2 when bidirectional: [forward | backward]
