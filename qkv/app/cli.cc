@@ -15,7 +15,7 @@ bool parse(CLI::App& cli, const Arguments& arguments) {
     cli.parse(reversed);
     return true;
   } catch (const CLI::CallForHelp&) {
-    std::fputs(cli.help().c_str(), stdout);
+    std::fputs(cli.help("qkv").c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& e) {
     std::string what = e.what();
@@ -51,7 +51,7 @@ void add_settings(CLI::App& cli, Settings& settings) {
 void add_threads(CLI::App& cli) {
   cli.add_option_function<int>(
          "--threads", [](int n) { set_num_threads(n); }, "worker threads; no result depends on it [all cores]")
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
 }
 

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "qkv/base/error.h"
-#include "qkv/base/parallel.h"
 
 namespace qkv {
 
@@ -28,20 +27,6 @@ namespace {
 thread_local bool recording = true;
 std::atomic<uint64_t> next_order{1};
 
-void add_in_place(const Tensor& into, const Tensor& g) {
-  const auto add = [&](auto* a, const auto* b) {
-    parallel_blocks(into.numel(), 1 << 15, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) a[i] += b[i];
-    });
-  };
-  const Tensor dense = g.is_contiguous() ? g : g.clone();
-  if (into.dtype() == DType::f32) {
-    add(into.f32(), dense.f32());
-  } else {
-    add(into.f64(), dense.f64());
-  }
-}
-
 // A slot may share memory with a gradient handed to another input: make it safe to write into.
 Tensor& own(Tensor& slot) {
   if (!slot.owns_memory_alone()) slot = slot.clone();
@@ -63,7 +48,7 @@ void Grads::add(size_t i, const Tensor& g) {
   if (!slot.defined()) {
     slot = g.is_contiguous() ? g.detach() : g.clone();
   } else {
-    add_in_place(own(slot), g);
+    own(slot).add_from(g);
   }
 }
 

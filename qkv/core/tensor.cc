@@ -169,14 +169,7 @@ Tensor Tensor::clone() const { return to(dtype()); }
 
 Tensor Tensor::to(DType dtype) const {
   Tensor out = empty(shape(), dtype);
-  with_data(out, [&](auto* o) {
-    using To = std::remove_pointer_t<decltype(o)>;
-    with_data(*this, [&](auto* p) {
-      for_each_row(shape(), strides(), [&](int64_t dense, int64_t source, int64_t n, int64_t step) {
-        for (int64_t i = 0; i < n; ++i) o[dense + i] = static_cast<To>(p[source + i * step]);
-      });
-    });
-  });
+  out.copy_from(*this);
   return out;
 }
 
@@ -184,19 +177,48 @@ void Tensor::copy_from(const Tensor& source) {
   if (!(source.shape() == shape())) {
     throw ShapeError("[copy] shapes differ: " + shape().str() + " and " + source.shape().str());
   }
-  const Tensor dense = source.to(dtype());
-  with_data(*this, [&](auto* p) {
-    const auto* s = dense.data<std::remove_pointer_t<decltype(p)>>();
-    for_each_row(shape(), strides(), [&](int64_t at, int64_t target, int64_t n, int64_t step) {
-      for (int64_t i = 0; i < n; ++i) p[target + i * step] = s[at + i];
+  const StridedLoop<2> loop(shape(), {strides(), source.strides()});
+  with_data(*this, [&](auto* to) {
+    using To = std::remove_pointer_t<decltype(to)>;
+    with_data(source, [&](auto* from) {
+      loop.run([&](const std::array<int64_t, 2>& at, int64_t n, const std::array<int64_t, 2>& step) {
+        auto* o = to + at[0];
+        const auto* p = from + at[1];
+        if (step[0] == 1 && step[1] == 1) {
+          for (int64_t i = 0; i < n; ++i) o[i] = static_cast<To>(p[i]);
+        } else {
+          for (int64_t i = 0; i < n; ++i) o[i * step[0]] = static_cast<To>(p[i * step[1]]);
+        }
+      });
+    });
+  });
+}
+
+void Tensor::add_from(const Tensor& source) {
+  if (!(source.shape() == shape()) || source.dtype() != dtype()) {
+    throw ShapeError("[add_from] tensors differ: " + shape().str() + " and " + source.shape().str());
+  }
+  const StridedLoop<2> loop(shape(), {strides(), source.strides()});
+  with_data(*this, [&](auto* to) {
+    const auto* from = source.data<std::remove_pointer_t<decltype(to)>>();
+    loop.run([&](const std::array<int64_t, 2>& at, int64_t n, const std::array<int64_t, 2>& step) {
+      auto* o = to + at[0];
+      const auto* p = from + at[1];
+      if (step[0] == 1 && step[1] == 1) {
+        for (int64_t i = 0; i < n; ++i) o[i] += p[i];
+      } else {
+        for (int64_t i = 0; i < n; ++i) o[i * step[0]] += p[i * step[1]];
+      }
     });
   });
 }
 
 void Tensor::fill(double value) {
+  const StridedLoop<1> loop(shape(), {strides()});
   with_data(*this, [&](auto* p) {
-    for_each_row(shape(), strides(), [&](int64_t, int64_t at, int64_t n, int64_t step) {
-      for (int64_t i = 0; i < n; ++i) p[at + i * step] = static_cast<std::remove_pointer_t<decltype(p)>>(value);
+    const auto v = static_cast<std::remove_pointer_t<decltype(p)>>(value);
+    loop.run([&](const std::array<int64_t, 1>& at, int64_t n, const std::array<int64_t, 1>& step) {
+      for (int64_t i = 0; i < n; ++i) p[at[0] + i * step[0]] = v;
     });
   });
 }

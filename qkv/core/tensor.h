@@ -87,6 +87,8 @@ class Tensor {
   bool owns_memory_alone() const;
   /// Overwrites the numbers (shapes must agree); history is not touched. For initialisation and loading.
   void copy_from(const Tensor& source);
+  /// Adds another tensor's numbers (same shape and dtype) in place; history is not touched. For gradients.
+  void add_from(const Tensor& source);
   void fill(double value);
 
   // Autograd.

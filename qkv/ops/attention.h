@@ -50,6 +50,11 @@ struct ScoreRule {
 /// `hard` weights are constants to the gradient: only v receives one. Throws ShapeError, ConfigError.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule = {});
 
+/// Packed self-attention on the result of one fused projection: qkv [T, (H + 2·Hkv)·D] holds the queries, then the
+/// keys, then the values of each row; rule.q_offsets cuts T into sequences (k_offsets is the same) → [T, H·D].
+/// The same numbers as attention() on the three parts, without copying them apart or their gradients together.
+Tensor self_attention(const Tensor& qkv, int64_t H, int64_t Hkv, const ScoreRule& rule);
+
 /// The scores or weights of head h of batch b for queries [row_begin, row_end) → [rows, Lk], recomputed on request.
 /// Hidden keys are -inf at stage biased and 0 at stage weights; dropout is not applied.
 Tensor attention_scores(const Tensor& q, const Tensor& k, const ScoreRule& rule, const kernels::ScoreWindow& window);

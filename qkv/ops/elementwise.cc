@@ -26,20 +26,16 @@ template <class T, class Fn>
 void zip(const Tensor& a, const Tensor& b, const Tensor& out, Fn fn) {
   T* o = out.data<T>();
   const T *pa = a.data<T>(), *pb = b.data<T>();
-  if (a.shape() == b.shape() && a.is_contiguous() && b.is_contiguous()) {
-    parallel_blocks(out.numel(), kBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) o[i] = fn(pa[i], pb[i]);
-    });
-    return;
-  }
-  const Shape sa = broadcast_strides(a, out.shape()), sb = broadcast_strides(b, out.shape());
-  std::vector<int64_t> b_rows;
-  for_each_row(out.shape(), sb, [&](int64_t, int64_t offset, int64_t, int64_t) { b_rows.push_back(offset); });
-  size_t row = 0;
-  const int64_t step_b = out.rank() == 0 ? 0 : sb[-1];
-  for_each_row(out.shape(), sa, [&](int64_t at, int64_t offset, int64_t n, int64_t step_a) {
-    const T *ra = pa + offset, *rb = pb + b_rows[row++];
-    for (int64_t i = 0; i < n; ++i) o[at + i] = fn(ra[i * step_a], rb[i * step_b]);
+  const StridedLoop<3> loop(out.shape(),
+                            {out.strides(), broadcast_strides(a, out.shape()), broadcast_strides(b, out.shape())});
+  loop.run([&](const std::array<int64_t, 3>& at, int64_t n, const std::array<int64_t, 3>& step) {
+    T* z = o + at[0];
+    const T *x = pa + at[1], *y = pb + at[2];
+    if (step[1] == 1 && step[2] == 1) {
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(x[i], y[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) z[i] = fn(x[i * step[1]], y[i * step[2]]);
+    }
   });
 }
 
@@ -88,6 +84,13 @@ Tensor unary(const char* op, const Tensor& x, kernels::Unary f) {
     }
     d.add(0, d_x);
   });
+}
+
+kernels::DropoutRule dropout_rule(const char* op, double p, uint64_t seed) {
+  if (!(p >= 0 && p < 1)) {
+    throw ConfigError(std::string("[") + op + "] p = " + std::to_string(p) + " is outside [0, 1)");
+  }
+  return {.seed = seed, .threshold = kernels::dropout_threshold(p), .keep_scale = static_cast<float>(1 / (1 - p))};
 }
 
 Tensor dropped(const Tensor& x, const kernels::DropoutRule& rule) {
@@ -156,12 +159,30 @@ Tensor log(const Tensor& x) {
 
 Tensor dropout(const Tensor& x, double p, uint64_t seed) {
   check_defined("dropout", x);
-  if (!(p >= 0 && p < 1)) throw ConfigError("[dropout] p = " + std::to_string(p) + " is outside [0, 1)");
+  const kernels::DropoutRule rule = dropout_rule("dropout", p, seed);
   if (p == 0) return x;
-  const kernels::DropoutRule rule{
-      .seed = seed, .threshold = kernels::dropout_threshold(p), .keep_scale = static_cast<float>(1 / (1 - p))};
   return record("dropout", dropped(x, rule), {x},
                 [rule](const Tensor& d_out, Grads& d) { d.add(0, dropped(d_out, rule)); });
+}
+
+Tensor dropout_add(const Tensor& x_in, const Tensor& residual_in, double p, uint64_t seed) {
+  check_defined("dropout_add", x_in);
+  check_defined("dropout_add", residual_in);
+  check_same_dtype("dropout_add", x_in, residual_in);
+  const kernels::DropoutRule rule = dropout_rule("dropout_add", p, seed);
+  if (!(x_in.shape() == residual_in.shape())) {
+    shape_error("dropout_add", "shapes differ: " + x_in.shape().str() + " and " + residual_in.shape().str());
+  }
+  const Tensor x = dense(x_in), residual = dense(residual_in), out = Tensor::empty(x.shape(), x.dtype());
+  if (x.dtype() == DType::f32) {
+    kernels::dropout_add(rule, x.f32(), residual.f32(), out.f32(), out.numel());
+  } else {
+    kernels::reference::dropout_add(rule, x.f64(), residual.f64(), out.f64(), out.numel());
+  }
+  return record("dropout_add", out, {x_in, residual_in}, [rule](const Tensor& d_out, Grads& d) {
+    if (d.wants(0)) d.add(0, rule.threshold == 0 ? d_out : dropped(d_out, rule));
+    d.add(1, d_out);
+  });
 }
 
 }  // namespace qkv

@@ -38,6 +38,9 @@ inline Tensor operator*(double s, const Tensor& a) { return affine(a, s); }
 /// element index) alone. p = 0 returns x.
 Tensor dropout(const Tensor& x, double p, uint64_t seed);
 
+/// residual + dropout(x, p, seed), in one pass.
+Tensor dropout_add(const Tensor& x, const Tensor& residual, double p, uint64_t seed);
+
 // ---- Reductions --------------------------------------------------------------------------------------------------
 /// Sum / mean of all elements, shape [].
 Tensor sum(const Tensor& x);
@@ -81,6 +84,10 @@ Tensor log_softmax(const Tensor& x);
 Tensor masked_softmax(const Tensor& x, std::span<const int64_t> lens);
 /// (x - mean)/√(var + eps)·gamma + beta over the last axis, gamma and beta [C].
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps = 1e-5);
+
+/// {s, layer_norm(s)} with s = x + residual, in one pass: the two things a residual block hands on.
+std::vector<Tensor> add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
+                                   double eps = 1e-5);
 
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // (1-s)·one-hot + s/V

@@ -1,5 +1,4 @@
 // Sums and means, in a fixed order whatever the number of threads.
-#include "qkv/core/strided_loop.h"
 #include "qkv/ops/common.h"
 #include "qkv/ops/ops.h"
 

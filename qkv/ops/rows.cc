@@ -64,19 +64,32 @@ Tensor masked_softmax(const Tensor& x, std::span<const int64_t> lens) {
   return softmax_op("masked_softmax", x, false, rows);
 }
 
-Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta_in, double eps) {
-  check_defined("layer_norm", x_in);
-  const Shape width{x_in.dim(-1)};
-  for (const Tensor& p : {gamma_in, beta_in}) {
+namespace {
+
+void check_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta) {
+  check_defined("layer_norm", x);
+  const Shape width{x.dim(-1)};
+  for (const Tensor& p : {gamma, beta}) {
     check_defined("layer_norm", p);
-    check_same_dtype("layer_norm", x_in, p);
+    check_same_dtype("layer_norm", x, p);
     if (!(p.shape() == width)) {
-      shape_error("layer_norm", "x=" + x_in.shape().str() + " with a parameter of shape " + p.shape().str());
+      shape_error("layer_norm", "x=" + x.shape().str() + " with a parameter of shape " + p.shape().str());
     }
   }
-  const Tensor x = dense(x_in), gamma = dense(gamma_in), beta = dense(beta_in);
+  if (residual.defined() && (!(residual.shape() == x.shape()) || residual.dtype() != x.dtype())) {
+    shape_error("layer_norm", "x=" + x.shape().str() + " with a residual of shape " + residual.shape().str());
+  }
+}
+
+// {s, norm(s)} with s = x (+ residual). Without a residual s is x itself and only the norm is an output.
+std::vector<Tensor> layer_norm_op(const char* op, const std::vector<Tensor>& in, double eps) {
+  const Tensor &x_in = in[0], &residual_in = in[3];
+  check_layer_norm(x_in, residual_in, in[1], in[2]);
+  const Tensor x = dense(x_in), gamma = dense(in[1]), beta = dense(in[2]);
+  const Tensor residual = residual_in.defined() ? dense(residual_in) : Tensor();
   const int64_t rows = rows_of(x), C = x.dim(-1);
-  const Tensor out = Tensor::empty(x.shape(), x.dtype());
+  const Tensor out = Tensor::empty(x.shape(), x.dtype()),
+               s = residual.defined() ? Tensor::empty(x.shape(), x.dtype()) : x;
   const Tensor mean = Tensor::empty({rows}, x.dtype()), rstd = Tensor::empty({rows}, x.dtype());
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
@@ -84,6 +97,8 @@ Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta
                                      .cols = C,
                                      .eps = static_cast<T>(eps),
                                      .x = x.data<T>(),
+                                     .residual = residual.defined() ? residual.data<T>() : nullptr,
+                                     .sum = residual.defined() ? s.data<T>() : nullptr,
                                      .gamma = gamma.data<T>(),
                                      .beta = beta.data<T>(),
                                      .y = out.data<T>(),
@@ -95,21 +110,32 @@ Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta
       kernels::reference::layer_norm(args);
     }
   });
-  return record("layer_norm", out, {x_in, gamma_in, beta_in}, [=](const Tensor& d_out, Grads& d) {
-    const Tensor g = dense(d_out);
-    const Tensor d_x = d.wants(0) ? Tensor::empty(x.shape(), x.dtype()) : Tensor();
+  const bool fused = residual.defined();
+  const auto backward = [=](const std::vector<Tensor>& d_outs, Grads& d) {
+    const Tensor &d_y = d_outs.back(), &d_sum_in = d_outs.front();
+    const Tensor d_sum = fused && d_sum_in.defined() ? dense(d_sum_in) : Tensor();
+    const auto hand_on = [&](const Tensor& d_s) {
+      d.add(0, d_s);
+      if (fused) d.add(3, d_s);
+    };
+    if (!d_y.defined()) {
+      if (d_sum.defined()) hand_on(d_sum);
+      return;
+    }
+    const Tensor g = dense(d_y), d_s = Tensor::empty(s.shape(), s.dtype());
     const Tensor d_gamma = d.wants(1) ? d.buffer(1) : Tensor(), d_beta = d.wants(2) ? d.buffer(2) : Tensor();
-    dispatch(x.dtype(), [&](auto t) {
+    dispatch(s.dtype(), [&](auto t) {
       using T = decltype(t);
       const auto at = [](const Tensor& p) { return p.defined() ? p.data<T>() : nullptr; };
       const kernels::LayerNormBackward<T> args{.rows = rows,
                                                .cols = C,
-                                               .s = x.data<T>(),
+                                               .s = s.data<T>(),
                                                .gamma = gamma.data<T>(),
                                                .mean = mean.data<T>(),
                                                .rstd = rstd.data<T>(),
                                                .d_y = g.data<T>(),
-                                               .d_s = at(d_x),
+                                               .d_sum = at(d_sum),
+                                               .d_s = d_s.data<T>(),
                                                .d_gamma = at(d_gamma),
                                                .d_beta = at(d_beta)};
       if constexpr (std::is_same_v<T, float>) {
@@ -118,8 +144,21 @@ Tensor layer_norm(const Tensor& x_in, const Tensor& gamma_in, const Tensor& beta
         kernels::reference::layer_norm_backward(args);
       }
     });
-    if (d_x.defined()) d.add(0, d_x);
-  });
+    hand_on(d_s);
+  };
+  return record(op, fused ? std::vector<Tensor>{s, out} : std::vector<Tensor>{out}, in, backward);
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps) {
+  return layer_norm_op("layer_norm", {x, gamma, beta, {}}, eps)[0];
+}
+
+std::vector<Tensor> add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
+                                   double eps) {
+  check_defined("add_layer_norm", residual);
+  return layer_norm_op("add_layer_norm", {x, gamma, beta, residual}, eps);
 }
 
 Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, const CrossEntropyOptions& options) {

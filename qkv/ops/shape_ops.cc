@@ -113,8 +113,7 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   shape[a] = last - first;
   const Tensor out = x.as_strided(shape, x.strides(), x.storage_offset() + first * x.strides()[a]);
   return record("slice", out, {x}, [a, first, last](const Tensor& d_out, Grads& d) {
-    Tensor part = slice(d.buffer(0), a, first, last);
-    part.copy_from(add(part, d_out));
+    slice(d.buffer(0), a, first, last).add_from(d_out);
   });
 }
 

@@ -35,11 +35,36 @@ struct DecodeOptions {
   double length_penalty = 0;
   int64_t max_length = 0;  // 0: the task's own limit
   int64_t n_best = 1;
+  bool align = false;  // also which source word each target word looked at
 };
 
 struct Prediction {
   std::string text;
-  double score = 0;  // log probability
+  double score = 0;       // log probability
+  std::string alignment;  // "0-0 1-2 …": source word - target word, where asked for
+};
+
+/// One figure for each of several groups of cases: exact match by length, accuracy by class.
+struct Breakdown {
+  std::string name;    // "exact_match_by_length"
+  std::string by;      // "length"
+  std::string figure;  // "exact match"
+  std::vector<double> x, y;
+  std::vector<int64_t> counts;  // cases in each group
+  double trained_to = 0;        // groups above this were never trained on (0: no such border)
+};
+
+/// One input with what should have come out and what did.
+struct Case {
+  std::string input, expected, predicted;
+};
+
+/// What evaluation on a data set gives.
+struct Evaluation {
+  Metrics metrics;  // "loss" is always among them
+  std::vector<Breakdown> breakdowns;
+  std::vector<Case> errors;        // some that came out wrong, at most about twenty
+  std::vector<std::string> notes;  // lines to print under the figures: signatures, what was skipped
 };
 
 /// One input run through the model with its attention: what maps, reports and the page show.
@@ -63,8 +88,10 @@ class Task {
   virtual Metrics validate() = 0;
   virtual Goal goal() const = 0;
 
-  /// Figures on a file or folder the user names; empty = the task's own validation or test data.
-  virtual Metrics evaluate(const std::string& data) = 0;
+  /// Everything about a file or folder the user names; empty = the task's own validation or test data.
+  /// Throws IoError on data that cannot be read or do not fit the task.
+  virtual Evaluation evaluate(const std::string& data) = 0;
+  /// One list of candidates an input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
   virtual TracedExample trace(const std::string& input) = 0;
@@ -79,7 +106,7 @@ class Task {
 struct TaskSpec {
   const char* name;
   const char* summary;
-  Settings (*settings)();  // the task's own options with their defaults
+  Settings (*settings)();  // every option of a run, training_settings() included, with this task's defaults
   /// Makes the task; assets is a run folder to read from, or empty for a new run.
   std::unique_ptr<Task> (*make)(const Settings& settings, const std::string& assets);
 };
@@ -88,5 +115,10 @@ struct TaskSpec {
 std::span<const TaskSpec> task_table();
 /// Throws ConfigError listing the tasks that exist.
 const TaskSpec& find_task(const std::string& name);
+
+/// The options every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
+/// batch, accumulate, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
+/// checkpoint-every, keep, average, patience, log-every.
+Settings training_settings();
 
 }  // namespace qkv

@@ -146,6 +146,26 @@ TEST(AttentionOp, PackedEqualsOneByOne) {
   EXPECT_EQ(slice(out, 0, 3, 7).to_vector(), one(3, 7, 4, 9).to_vector());
 }
 
+TEST(AttentionOp, FusedSelfAttentionEqualsTheParts) {
+  const int64_t H = 4, Hkv = 2, D = 3, T = 9;
+  const ScoreRule rule{.causal = true, .q_offsets = {0, 4, 9}, .k_offsets = {0, 4, 9}};
+  Tensor fused = random({T, (H + 2 * Hkv) * D}, 1).set_requires_grad(true);
+  Tensor apart = fused.detach().clone().set_requires_grad(true);
+  const auto part = [&](int64_t first, int64_t count) {
+    return reshape(slice(apart, 1, first * D, (first + count) * D), {T, count, D});
+  };
+  const Tensor a = self_attention(fused, H, Hkv, rule);
+  const Tensor b = reshape(attention(part(0, H), part(H, Hkv), part(H + Hkv, Hkv), rule), {T, H * D});
+  EXPECT_EQ(a.to_vector(), b.to_vector());
+  const Tensor probe = random(a.shape(), 7);
+  a.backward(probe);
+  b.backward(probe);
+  EXPECT_EQ(fused.grad().to_vector(), apart.grad().to_vector());
+  const auto r = grad_check([&](const std::vector<Tensor>& x) { return self_attention(x[0], H, Hkv, rule); },
+                            {random({T, (H + 2 * Hkv) * D}, 2)});
+  EXPECT_TRUE(r.ok) << r.message;
+}
+
 TEST(AttentionOp, EmptyRowsAndNanBehindAMask) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Tensor q = random({1, 1, 3, 4}, 1).set_requires_grad(true), k = random({1, 1, 5, 4}, 2), v = random({1, 1, 5, 2}, 3);

@@ -1,0 +1,261 @@
+// Softmax attention forward: query tiles against key tiles with a running maximum, never storing [Lq, Lk].
+#include <cmath>
+
+#include "qkv/base/parallel.h"
+#include "qkv/kernels/attention_kernels.h"
+#include "qkv/kernels/attention_plan.h"
+#include "qkv/kernels/dropout.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "qkv/kernels/attention_forward.cc"
+#include "hwy/foreach_target.h"
+#include "qkv/kernels/attention_values-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::kernels {
+namespace HWY_NAMESPACE {
+namespace {
+
+// A softmax over some of the keys: p = 2^(z - max), out = Σ p v, sum = Σ p.
+struct Partial {
+  float *max = nullptr, *sum = nullptr;  // [kTileQ]
+  float* out = nullptr;                  // [kTileQ, padded(Dv)]
+};
+int64_t partial_size(int64_t Dv) { return kTileQ * (padded(Dv) + 2); }
+Partial partial_at(float* memory) { return {memory, memory + kTileQ, memory + 2 * kTileQ}; }
+
+// One query tile at work: its scores, scratch, and where dropout stands.
+struct Worker {
+  Worker(const AttentionInputs<float>& inputs, Scratch& scratch) : in(inputs) {
+    const AttentionDims& dims = in.dims;
+    scorer.in = &in;
+    scorer.unit = kLog2e;
+    packed_q = scratch.floats(dims.D * kTileQ);
+    scorer.packed_q = packed_q;
+    if (in.rule.mask.data || in.rule.bias.data) {
+      scorer.extra = scratch.floats(kTileK * kTileQ);
+      scorer.rows = scratch.floats(kTileK * kTileQ);
+    }
+    z = scratch.floats(kTileK * kTileQ);
+    rescale = scratch.floats(kTileQ);
+    zeros = scratch.floats(dims.D);
+    std::fill(zeros, zeros + dims.D, 0.0f);
+    if (dims.Dv % kLanes != 0) values = scratch.floats(kTileK * padded(dims.Dv));
+    dropout_keys = reinterpret_cast<uint32_t*>(scratch.floats(kTileQ));
+  }
+
+  void start(const QueryTile& tile) {
+    q = &tile;
+    scorer.q = q;
+    set_lane_ranges(tile, scorer.lanes);
+    pack_transposed(row_pointers(tile, in.q, zeros), scorer.lanes.vectors, in.dims.D, scorer.q_scale(), packed_q);
+    if (in.rule.dropout_threshold) {
+      for (int r = 0; r < tile.rows; ++r) {
+        const auto plane = static_cast<uint64_t>(tile.seq.b * in.dims.H + tile.head[r]);
+        dropout_keys[r] = dropout_row_key(in.rule.dropout_seed, plane, static_cast<uint64_t>(tile.query[r]));
+      }
+    }
+  }
+
+  const AttentionInputs<float>& in;
+  const QueryTile* q = nullptr;
+  Scorer scorer;
+  float *packed_q = nullptr, *z = nullptr, *rescale = nullptr, *zeros = nullptr, *values = nullptr;
+  uint32_t* dropout_keys = nullptr;
+};
+
+// One vector of queries: z becomes p = 2^(z - max), dropped entries 0. Returns Σ p before dropout.
+template <bool kDropout>
+HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, Vec max, float* z) {
+  const F32 d;
+  const auto keys = hn::Load(U32(), w.dropout_keys + v * kLanes);
+  Vec sum = hn::Zero(d);
+  for (int64_t j = first; j < last; ++j, z += kTileQ) {
+    Vec p = exp2(hn::Sub(hn::Load(d, z), max));
+    sum = hn::Add(sum, p);
+    if constexpr (kDropout) {
+      p = hn::IfThenElseZero(kept_lanes(keys, static_cast<uint32_t>(j), w.in.rule.dropout_threshold), p);
+    }
+    hn::Store(p, d, z);
+  }
+  return sum;
+}
+
+// One step of the running softmax: z becomes weights relative to the new maximum, and rescale what the sums so
+// far must be multiplied by.
+HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial& run) {
+  const F32 d;
+  const LaneRanges& l = w.scorer.lanes;
+  for (int v = 0; v < l.vectors; ++v) {
+    const int64_t first = k.first(l, v), last = k.last(l, v);
+    float* column = w.z + (first - k.jb) * kTileQ + v * kLanes;
+    const Vec old_max = hn::Load(d, run.max + v * kLanes);
+    Vec max = old_max;
+    const float* at = column;
+    for (int64_t j = first; j < last; ++j, at += kTileQ) max = hn::Max(max, hn::Load(d, at));
+    hn::Store(max, d, run.max + v * kLanes);
+    // Lanes that have seen no key yet take 0 as their maximum: 2^(-inf - 0) = 0.
+    const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
+    const Vec sum = w.in.rule.dropout_threshold ? exp_column<true>(w, v, first, last, from, column)
+                                                : exp_column<false>(w, v, first, last, from, column);
+    const Vec factor = exp2(hn::Sub(old_max, from));
+    hn::Store(factor, d, w.rescale + v * kLanes);
+    hn::Store(hn::MulAdd(hn::Load(d, run.sum + v * kLanes), factor, sum), d, run.sum + v * kLanes);
+  }
+  if (k.ragged) fill_unseen(l, k, 0.0f, w.z);
+}
+
+// What a row's Σ p v is multiplied by at the end.
+void finish_factors(const Worker& w, const Partial& run, float* factor) {
+  for (int r = 0; r < kTileQ; ++r) factor[r] = w.in.rule.keep_scale / run.sum[r];
+}
+
+// Keys [begin, end) of one chunk. With `direct`, the chunk is one tile and the result is final: it goes to out.
+HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const Partial& run,
+                            const Strided<float>* direct) {
+  std::fill(run.max, run.max + kTileQ, kNegInf);
+  std::fill(run.sum, run.sum + kTileQ, 0.0f);
+  ColumnSum sum;
+  sum.w = w.z;
+  sum.cols = w.in.dims.Dv;
+  sum.c = direct ? direct->row(w.q->seq.b, w.q->head[0], w.q->seq.q_begin + w.q->query[0]) : run.out;
+  sum.c_stride = direct ? direct->l_stride : padded(w.in.dims.Dv);
+  for (int64_t tile = begin / kTileK * kTileK; tile < end; tile += kTileK) {
+    const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(tile, begin), std::min(tile + kTileK, end));
+    biased_scores(w.scorer, k, w.z, nullptr);
+    softmax_step(w, k, run);
+    if (direct) finish_factors(w, run, w.rescale);
+    sum.b = vector_rows(w.in.v, *w.q, k.jb, k.je, sum.cols, w.values);
+    sum.first = tile <= begin;
+    sum.before = w.rescale;
+    sum.after = direct ? w.rescale : nullptr;
+    column_sum(sum, *w.q, k);
+  }
+}
+
+// Adds a later chunk's softmax to the total.
+void merge(const Partial& total, const Partial& part, int64_t width) {
+  const F32 d;
+  for (int v = 0; v < kMaxVectors; ++v) {
+    const Vec a = hn::Load(d, total.max + v * kLanes), b = hn::Load(d, part.max + v * kLanes);
+    const Vec max = hn::Max(a, b);
+    const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
+    const Vec fa = exp2(hn::Sub(a, from)), fb = exp2(hn::Sub(b, from));
+    hn::Store(max, d, total.max + v * kLanes);
+    const Vec sum = hn::Mul(hn::Load(d, part.sum + v * kLanes), fb);
+    hn::Store(hn::MulAdd(hn::Load(d, total.sum + v * kLanes), fa, sum), d, total.sum + v * kLanes);
+    alignas(64) float factor_a[kLanes], factor_b[kLanes];
+    hn::Store(fa, d, factor_a);
+    hn::Store(fb, d, factor_b);
+    for (int r = 0; r < kLanes; ++r) {
+      float* to = total.out + (v * kLanes + r) * width;
+      const float* more = part.out + (v * kLanes + r) * width;
+      for (int64_t c = 0; c < width; c += kLanes) {
+        const Vec scaled = hn::Mul(hn::Load(d, more + c), hn::Set(d, factor_b[r]));
+        hn::Store(hn::MulAdd(hn::Load(d, to + c), hn::Set(d, factor_a[r]), scaled), d, to + c);
+      }
+    }
+  }
+}
+
+// Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · (max + log2 Σ p).
+void finish(const Worker& w, const Partial& run, bool written, const AttentionOutputs<float>& to) {
+  const QueryTile& q = *w.q;
+  const int64_t Dv = w.in.dims.Dv, width = padded(Dv);
+  if (!written) finish_factors(w, run, w.rescale);
+  for (int r = 0; r < q.rows; ++r) {
+    float* out = to.out.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
+    const bool empty = q.empty(r) || run.sum[r] == 0;
+    if (empty) {
+      std::fill(out, out + Dv, 0.0f);
+    } else if (!written) {
+      for (int64_t c = 0; c < Dv; ++c) out[c] = run.out[r * width + c] * w.rescale[r];
+    }
+    if (to.lse.data) {
+      float* lse = to.lse.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
+      *lse = empty ? kNegInf : kLn2 * (run.max[r] + std::log2(run.sum[r]));
+    }
+  }
+}
+
+void run_tile(Worker& w, const QueryTile& tile, float* memory, const AttentionOutputs<float>& out) {
+  const int64_t width = padded(w.in.dims.Dv);
+  const Partial total = partial_at(memory), part = partial_at(memory + partial_size(w.in.dims.Dv));
+  w.start(tile);
+  const int64_t first = tile.begin / kChunkK, last = (tile.end + kChunkK - 1) / kChunkK;
+  const bool one_tile = tile.begin < tile.end && tile.begin / kTileK == (tile.end - 1) / kTileK;
+  const bool direct = one_tile && tile.one_head && w.in.dims.Dv % kLanes == 0;
+  for (int64_t c = first; c < last; ++c) {
+    const Partial& run = c == first ? total : part;
+    run_chunk(w, std::max(tile.begin, c * kChunkK), std::min(tile.end, (c + 1) * kChunkK), run,
+              direct ? &out.out : nullptr);
+    if (c > first) merge(total, part, width);
+  }
+  finish(w, total, direct, out);
+}
+
+// Few tiles with many keys (decoding): every chunk of keys is a task of its own, merged in order afterwards.
+void run_by_chunks(const AttentionInputs<float>& in, const TilePlan& plan, const AttentionOutputs<float>& out) {
+  const int64_t chunks = (plan.max_keys() + kChunkK - 1) / kChunkK, size = partial_size(in.dims.Dv);
+  Scratch shared;
+  float* memory = shared.floats(plan.size() * chunks * size);
+  parallel_for(plan.size() * chunks, [&](int64_t task) HWY_ATTR {
+    Scratch scratch;
+    Worker w(in, scratch);
+    QueryTile tile;
+    plan.get(task / chunks, tile);
+    const int64_t c = task % chunks;
+    const int64_t begin = std::max(tile.begin, c * kChunkK), end = std::min(tile.end, (c + 1) * kChunkK);
+    if (begin >= end) return;
+    w.start(tile);
+    run_chunk(w, begin, end, partial_at(memory + task * size), nullptr);
+  });
+  for (int64_t t = 0; t < plan.size(); ++t) {
+    Scratch scratch;
+    Worker w(in, scratch);
+    QueryTile tile;
+    plan.get(t, tile);
+    w.q = &tile;
+    const int64_t first = tile.begin / kChunkK, last = (tile.end + kChunkK - 1) / kChunkK;
+    const Partial total = partial_at(memory + (t * chunks + first) * size);
+    for (int64_t c = first + 1; c < last; ++c) {
+      merge(total, partial_at(memory + (t * chunks + c) * size), padded(in.dims.Dv));
+    }
+    finish(w, total, false, out);
+  }
+}
+
+void flash_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
+  const TilePlan plan(in);
+  if (plan.size() < 4 * num_threads() && plan.max_keys() > kChunkK && num_threads() > 1) {
+    return run_by_chunks(in, plan, out);
+  }
+  // Enough tiles in a task to cover the cost of handing it out.
+  const int64_t work = kTileQ * plan.max_keys() * (in.dims.D + in.dims.Dv);
+  const int64_t most = std::max<int64_t>(1, plan.size() / (4 * num_threads()));
+  const int64_t block = std::min(most, 1 + (int64_t{1} << 20) / std::max<int64_t>(1, work));
+  parallel_blocks(plan.size(), block, [&](int64_t begin, int64_t end) HWY_ATTR {
+    Scratch scratch;
+    Worker w(in, scratch);
+    float* memory = scratch.floats(2 * partial_size(in.dims.Dv));
+    QueryTile tile;
+    for (int64_t t = begin; t < end; ++t) {
+      plan.get(t, tile);
+      run_tile(w, tile, memory, out);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace qkv::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace qkv::kernels {
+HWY_EXPORT(flash_forward);
+void flash_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
+  HWY_DYNAMIC_DISPATCH(flash_forward)(in, out);
+}
+}  // namespace qkv::kernels
+#endif

@@ -1,0 +1,85 @@
+// exp2, tanh and the dropout decision on vectors, per SIMD target.
+#if defined(QKV_KERNELS_ATTENTION_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_KERNELS_ATTENTION_MATH_INL_H_
+#undef QKV_KERNELS_ATTENTION_MATH_INL_H_
+#else
+#define QKV_KERNELS_ATTENTION_MATH_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using F32 = hn::ScalableTag<float>;
+using I32 = hn::RebindToSigned<F32>;
+using U32 = hn::RebindToUnsigned<F32>;
+using Vec = hn::Vec<F32>;
+using IntVec = hn::Vec<I32>;
+
+constexpr float kLog2e = 1.44269504088896340736f;
+constexpr float kLn2 = 0.69314718055994530942f;
+
+// t = n + r with n an integer and |r| ≤ 1/2: adding 1.5·2²³ rounds, and its low bits then hold n + 127.
+struct Split {
+  Vec n, r, scale;  // scale = 2ⁿ for -127 < n < 128
+};
+HWY_INLINE Split split(Vec t) {
+  const F32 d;
+  const Vec magic = hn::Set(d, 12583039.0f);
+  const Vec sum = hn::Add(t, magic);
+  const Vec n = hn::Sub(sum, magic);
+  return {n, hn::Sub(t, n), hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(U32(), sum)))};
+}
+
+// (2^r - 1) / r on [-1/2, 1/2], with 2^r good to 1e-7.
+HWY_INLINE Vec exp2_slope(Vec r) {
+  const F32 d;
+  Vec y = hn::MulAdd(r, hn::Set(d, 0.001326472731307149f), hn::Set(d, 0.009671512991189957f));
+  y = hn::MulAdd(y, r, hn::Set(d, 0.05550733581185341f));
+  y = hn::MulAdd(y, r, hn::Set(d, 0.24022242426872253f));
+  return hn::MulAdd(y, r, hn::Set(d, 0.6931470036506653f));
+}
+
+// 2^t for t < 127; 0 below -126 and for -inf; exactly 1 at 0; NaN stays NaN.
+HWY_INLINE Vec exp2(Vec t) {
+  const F32 d;
+  const Split s = split(t);
+  const Vec y = hn::MulAdd(exp2_slope(s.r), s.r, hn::Set(d, 1.0f));
+#if HWY_TARGET <= HWY_AVX3
+  return Vec{_mm512_scalef_ps(y.raw, s.n.raw)};  // handles underflow and -inf by itself
+#else
+  return hn::IfThenZeroElse(hn::Lt(t, hn::Set(d, -126.0f)), hn::Mul(y, s.scale));
+#endif
+}
+
+// tanh x = e / (e + 2) with e = exp(2x) - 1 formed without cancellation, so small x keep their relative accuracy.
+HWY_INLINE Vec tanh(Vec x) {
+  const F32 d;
+  const Vec far = hn::Set(d, 26.0f), one = hn::Set(d, 1.0f);
+  Vec t = hn::Mul(x, hn::Set(d, 2 * kLog2e));
+  t = hn::IfThenElse(hn::Gt(t, far), far, t);  // compared, not clamped by Min: NaN stays NaN
+  t = hn::IfThenElse(hn::Lt(t, hn::Neg(far)), hn::Neg(far), t);
+  const Split s = split(t);
+  const Vec e = hn::MulAdd(hn::Mul(exp2_slope(s.r), s.r), s.scale, hn::Sub(s.scale, one));
+  return hn::Div(e, hn::Add(e, hn::Set(d, 2.0f)));
+}
+
+// Lanes whose weight is kept: dropout_bits(row_key, j) ≥ threshold, as in kernels/dropout.h; threshold ≥ 1.
+HWY_INLINE hn::Mask<F32> kept_lanes(hn::Vec<U32> row_keys, uint32_t j, uint32_t threshold) {
+  const U32 du;
+  hn::Vec<U32> x = hn::Add(row_keys, hn::Set(du, j * 0x9E3779B9u));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, 0x85EBCA6Bu));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(du, 0xC2B2AE35u));
+  x = hn::Xor(x, hn::ShiftRight<16>(x));
+  return hn::RebindMask(F32(), hn::Gt(x, hn::Set(du, threshold - 1)));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace qkv::kernels
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,223 @@
+// Score tiles, per SIMD target: Zᵀ[key, query] from packed queries, with softcap, bias and masks applied.
+#if defined(QKV_KERNELS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_KERNELS_ATTENTION_TILE_INL_H_
+#undef QKV_KERNELS_ATTENTION_TILE_INL_H_
+#else
+#define QKV_KERNELS_ATTENTION_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "qkv/kernels/attention_gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::kernels {
+namespace HWY_NAMESPACE {
+
+constexpr float kNegInf = -std::numeric_limits<float>::infinity();
+constexpr int kMaxVectors = kTileQ / kLanes;
+
+HWY_INLINE int64_t padded(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+
+// Row pointers of a tile's queries in one tensor; lanes without a row, and empty rows, read `zeros`.
+struct RowPointers {
+  const float* row[kTileQ];
+};
+HWY_INLINE RowPointers row_pointers(const QueryTile& q, const Strided<const float>& from, const float* zeros) {
+  RowPointers p;
+  for (int r = 0; r < kTileQ; ++r) {
+    p.row[r] = r < q.rows && !q.empty(r) ? from.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]) : zeros;
+  }
+  return p;
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Four floats at `at` of rows 0, 4, 8, … next to each other: block b of the vector holds row 4b.
+template <class D>
+HWY_INLINE hn::Vec<D> every_fourth_row(D d, const float* const* rows, int64_t at) {
+  if constexpr (hn::MaxLanes(D()) > 4) {
+    const hn::Half<D> half;
+    constexpr size_t kHalf = hn::MaxLanes(half);
+    return hn::Combine(d, every_fourth_row(half, rows + kHalf, at), every_fourth_row(half, rows, at));
+  } else {
+    return hn::LoadU(d, rows[0] + at);
+  }
+}
+#endif
+
+// Four columns of kLanes rows, transposed: out[c] has column c of every row.
+HWY_INLINE void transpose4(const float* const* rows, int64_t at, Vec out[4]) {
+  const F32 d;
+#if HWY_TARGET == HWY_SCALAR
+  for (int c = 0; c < 4; ++c) out[c] = hn::Set(d, rows[0][at + c]);
+#else
+  // With row 4b + r in block b of vector r, transposing 4 × 4 inside each block leaves lanes in row order.
+  const Vec a = every_fourth_row(d, rows, at), b = every_fourth_row(d, rows + 1, at);
+  const Vec c = every_fourth_row(d, rows + 2, at), e = every_fourth_row(d, rows + 3, at);
+  const hn::RepartitionToWide<F32> dw;
+  const auto ab_low = hn::BitCast(dw, hn::InterleaveLower(d, a, b));
+  const auto ab_high = hn::BitCast(dw, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(dw, hn::InterleaveLower(d, c, e));
+  const auto ce_high = hn::BitCast(dw, hn::InterleaveUpper(d, c, e));
+  out[0] = hn::BitCast(d, hn::InterleaveLower(dw, ab_low, ce_low));
+  out[1] = hn::BitCast(d, hn::InterleaveUpper(dw, ab_low, ce_low));
+  out[2] = hn::BitCast(d, hn::InterleaveLower(dw, ab_high, ce_high));
+  out[3] = hn::BitCast(d, hn::InterleaveUpper(dw, ab_high, ce_high));
+#endif
+}
+
+// out[c * kTileQ + r] = scale · rows[r][c].
+inline HWY_NOINLINE void pack_transposed(const RowPointers& rows, int vectors, int64_t cols, float scale, float* out) {
+  const F32 d;
+  const Vec factor = hn::Set(d, scale);
+  for (int v = 0; v < vectors; ++v) {
+    const float* const* block = rows.row + v * kLanes;
+    int64_t c = 0;
+    for (; c + 4 <= cols; c += 4) {
+      Vec t[4];
+      transpose4(block, c, t);
+      QKV_UNROLL for (int i = 0; i < 4; ++i) hn::Store(hn::Mul(t[i], factor), d, out + (c + i) * kTileQ + v * kLanes);
+    }
+    for (; c < cols; ++c) {
+      for (int r = 0; r < kLanes; ++r) out[c * kTileQ + v * kLanes + r] = block[r][c] * scale;
+    }
+  }
+}
+
+// Copies rows next to each other, scaled and padded with zeros to `stride`, a whole number of vectors.
+inline HWY_NOINLINE void pack_rows(const float* const* rows, int64_t count, int64_t cols, float scale, float* out) {
+  const F32 d;
+  const Vec factor = hn::Set(d, scale);
+  const int64_t stride = padded(cols);
+  for (int64_t r = 0; r < count; ++r, out += stride) {
+    int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes) hn::Store(hn::Mul(hn::LoadU(d, rows[r] + c), factor), d, out + c);
+    for (; c < stride; ++c) out[c] = c < cols ? rows[r][c] * scale : 0.0f;
+  }
+}
+
+// Rows of k or v ready for whole vectors: in place when their width allows, else copied and padded.
+struct Rows {
+  const float* data;
+  int64_t stride;
+};
+HWY_INLINE Rows vector_rows(const Strided<const float>& from, const QueryTile& q, int64_t jb, int64_t je, int64_t cols,
+                            float* room) {
+  const float* first = from.row(q.seq.b, q.kv, q.seq.k_begin + jb);
+  if (cols % kLanes == 0) return {first, from.l_stride};
+  const int64_t stride = padded(cols);
+  for (int64_t j = 0; j < je - jb; ++j) {
+    std::memcpy(room + j * stride, first + j * from.l_stride, static_cast<size_t>(cols) * sizeof(float));
+    std::fill(room + j * stride + cols, room + (j + 1) * stride, 0.0f);
+  }
+  return {room, stride};
+}
+
+inline HWY_NOINLINE bool all_finite(const float* data, int64_t stride, int64_t count, int64_t cols) {
+  const F32 d;
+  Vec sum = hn::Zero(d);
+  float rest = 0;
+  for (int64_t r = 0; r < count; ++r) {
+    const float* row = data + r * stride;
+    int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes) sum = hn::MulAdd(hn::LoadU(d, row + c), hn::Zero(d), sum);
+    for (; c < cols; ++c) rest += row[c] * 0.0f;
+  }
+  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest == 0;  // 0 · Inf and 0 · NaN are NaN
+}
+
+// A query tile on this target: its vectors of lanes and which keys each vector needs.
+struct LaneRanges {
+  int vectors = 0;
+  int32_t any_lo[kMaxVectors], any_hi[kMaxVectors];  // keys that some lane sees
+  int32_t all_lo[kMaxVectors], all_hi[kMaxVectors];  // keys that every lane with keys sees
+};
+HWY_INLINE void set_lane_ranges(const QueryTile& q, LaneRanges& ranges) {
+  ranges.vectors = (q.rows + kLanes - 1) / kLanes;
+  for (int v = 0; v < ranges.vectors; ++v) {
+    int32_t any_lo = INT32_MAX, any_hi = 0, all_lo = 0, all_hi = INT32_MAX;
+    for (int r = v * kLanes; r < (v + 1) * kLanes; ++r) {
+      if (q.hi[r] == 0) continue;
+      any_lo = std::min(any_lo, q.lo[r]);
+      any_hi = std::max(any_hi, q.hi[r]);
+      all_lo = std::max(all_lo, q.lo[r]);
+      all_hi = std::min(all_hi, q.hi[r]);
+    }
+    ranges.any_lo[v] = std::min(any_lo, any_hi);
+    ranges.any_hi[v] = any_hi;
+    ranges.all_lo[v] = all_lo;
+    ranges.all_hi[v] = all_hi;
+  }
+}
+
+// Keys [jb, je) against the tile: what every part of a kernel needs to know about them.
+struct KeyTile {
+  int64_t jb = 0, je = 0;
+  bool ragged = false;  // some entry is hidden, so zeros stand in the weights
+  int64_t first(const LaneRanges& l, int v) const { return std::min(je, std::max<int64_t>(jb, l.any_lo[v])); }
+  int64_t last(const LaneRanges& l, int v) const { return std::max(first(l, v), std::min<int64_t>(je, l.any_hi[v])); }
+};
+
+HWY_INLINE KeyTile key_tile(const AttentionInputs<float>& in, const LaneRanges& l, int64_t jb, int64_t je) {
+  KeyTile k{jb, je, in.rule.mask.data != nullptr || in.rule.bias.data != nullptr};
+  for (int v = 0; v < l.vectors; ++v) k.ragged |= l.all_lo[v] > jb || l.all_hi[v] < je;
+  return k;
+}
+
+// Narrows [from, to) to the vectors with a lane that sees one of the keys [j, end).
+HWY_INLINE void narrow(const LaneRanges& l, int64_t j, int64_t end, int& from, int& to) {
+  while (from < to && (l.any_lo[from] >= end || l.any_hi[from] <= j)) ++from;
+  while (from < to && (l.any_lo[to - 1] >= end || l.any_hi[to - 1] <= j)) --to;
+}
+
+// Everything needed to make the score tiles of one query tile.
+struct Scorer {
+  const AttentionInputs<float>* in = nullptr;
+  const QueryTile* q = nullptr;
+  LaneRanges lanes;
+  const float* packed_q = nullptr;  // [D][kTileQ], scaled
+  float* extra = nullptr;           // [kTileK][kTileQ] bias and mask, null when the rule has neither
+  float* rows = nullptr;            // [kTileQ][kTileK] room to gather them
+  float unit = 1;                   // scores are in units where e^z = 2^z: multiplied by log2(e) for softmax
+
+  // The factor of q such that softcap, if any, needs only tanh, and plain scores come out in `unit`s.
+  float q_scale() const {
+    const ScoreRule<float>& r = in->rule;
+    return r.softcap > 0 ? r.scale / r.softcap : r.scale * unit;
+  }
+};
+
+// Plain products: zᵀ = k · qᵀ for the vectors that need them; key blocks no lane sees are skipped.
+inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Strided<const float>& keys, int64_t width,
+                                    const float* packed, float* z) {
+  Product p;
+  p.a = keys.row(s.q->seq.b, s.q->kv, s.q->seq.k_begin + k.jb);
+  p.a_stride = keys.l_stride;
+  p.b_stride = p.c_stride = kTileQ;
+  p.K = width;
+  const LaneRanges& l = s.lanes;
+  for (int v0 = 0; v0 < l.vectors; v0 += kPanel) {
+    const int v1 = std::min(v0 + kPanel, l.vectors);
+    bool whole = true;
+    for (int v = v0; v < v1; ++v) whole &= k.first(l, v) == k.jb && k.last(l, v) == k.je;
+    const int64_t block = whole ? k.je - k.jb : kRows;
+    for (int64_t j = k.jb; j < k.je; j += block) {
+      const int64_t end = std::min(j + block, k.je);
+      int from = v0, to = v1;
+      narrow(l, j, end, from, to);
+      Product part = p;
+      part.a += (j - k.jb) * p.a_stride;
+      part.b = packed + from * kLanes;
+      part.c = z + (j - k.jb) * kTileQ + from * kLanes;
+      product<AccessA::rows>(part, end - j, to - from);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace qkv::kernels
+HWY_AFTER_NAMESPACE();
+#endif

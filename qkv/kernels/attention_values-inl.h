@@ -1,0 +1,127 @@
+// Weighted sums of rows under a tile of weights, per SIMD target: over keys (PV, dQ) and over queries (dV, dK).
+#if defined(QKV_KERNELS_ATTENTION_VALUES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_KERNELS_ATTENTION_VALUES_INL_H_
+#undef QKV_KERNELS_ATTENTION_VALUES_INL_H_
+#else
+#define QKV_KERNELS_ATTENTION_VALUES_INL_H_
+#endif
+
+#include "qkv/kernels/attention_scores-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace qkv::kernels {
+namespace HWY_NAMESPACE {
+
+// C[r] = init(r) + Σ_j w[j, r] · B[j] over the keys of a tile, for the tile's query rows: PV, and dQ = dS K.
+struct ColumnSum {
+  const float* w = nullptr;  // [keys][kTileQ]
+  Rows b{nullptr, 0};        // [keys][cols], cols padded to whole vectors
+  int64_t cols = 0;
+  float* c = nullptr;  // [rows][c_stride]
+  int64_t c_stride = 0;
+  bool first = false;             // init = 0, else C · before
+  const float* before = nullptr;  // [kTileQ]
+  const float* after = nullptr;   // [kTileQ] factor of the result
+};
+
+// c += w · b, skipped when w is zero: where b holds NaN or Inf, 0 · b would not be 0.
+HWY_INLINE void add_scaled(float w, const float* b, int64_t cols, float* c) {
+  const F32 d;
+  if (w == 0) return;
+  for (int64_t x = 0; x < cols; x += kLanes) {
+    hn::StoreU(hn::MulAdd(hn::Set(d, w), hn::LoadU(d, b + x), hn::LoadU(d, c + x)), d, c + x);
+  }
+}
+
+inline HWY_NOINLINE void column_sum_by_element(const ColumnSum& s, const QueryTile& q, const KeyTile& k) {
+  const int64_t cols = padded(s.cols);
+  for (int r = 0; r < q.rows; ++r) {
+    float* c = s.c + r * s.c_stride;
+    for (int64_t x = 0; x < cols; ++x) c[x] = s.first ? 0.0f : s.before ? c[x] * s.before[r] : c[x];
+    for (int64_t j = 0; j < k.je - k.jb; ++j) add_scaled(s.w[j * kTileQ + r], s.b.data + j * s.b.stride, cols, c);
+    for (int64_t x = 0; s.after && x < cols; ++x) c[x] *= s.after[r];
+  }
+}
+
+inline HWY_NOINLINE void column_sum(const ColumnSum& s, const QueryTile& q, const KeyTile& k) {
+  Product p;
+  p.a = s.w;
+  p.b = s.b.data;
+  p.b_stride = s.b.stride;
+  p.K = k.je - k.jb;
+  p.c = s.c;
+  p.c_stride = s.c_stride;
+  p.accumulate = !s.first;
+  p.before = s.before;
+  p.after = s.after;
+  const int vectors = static_cast<int>(padded(s.cols) / kLanes);
+  if (!k.ragged) return product<AccessA::columns>(p, q.rows, vectors);
+  if (!all_finite(s.b.data, s.b.stride, k.je - k.jb, s.cols)) return column_sum_by_element(s, q, k);
+  // Each block of rows takes only the keys that one of its rows sees; the others have weight zero.
+  for (int r = 0; r < q.rows; r += kRows) {
+    const int rows = std::min(kRows, q.rows - r);
+    int64_t lo = k.je, hi = k.jb;
+    for (int i = r; i < r + rows; ++i) {
+      if (q.empty(i)) continue;
+      lo = std::min<int64_t>(lo, q.lo[i]);
+      hi = std::max<int64_t>(hi, q.hi[i]);
+    }
+    lo = std::max(lo, k.jb);
+    hi = std::max(lo, std::min(hi, k.je));
+    if (lo == hi && !s.first && !s.after) continue;
+    Product part = p;
+    part.a += (lo - k.jb) * kTileQ + r;
+    part.b += (lo - k.jb) * s.b.stride;
+    part.K = hi - lo;
+    part.c += r * s.c_stride;
+    if (part.before) part.before += r;
+    if (part.after) part.after += r;
+    product<AccessA::columns>(part, rows, vectors);
+  }
+}
+
+// C[j] += Σ_r w[j, r] · B[r] over the tile's query rows, for its keys: dV = Pᵀ dO and dK = dSᵀ Q.
+struct RowSum {
+  const float* w = nullptr;  // [keys][kTileQ]
+  const float* b = nullptr;  // [rows][padded(cols)]
+  bool finite = true;        // whether b is
+  int64_t cols = 0;
+  float* c = nullptr;  // row of key jb
+  int64_t c_stride = 0;
+};
+
+inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const LaneRanges& l, const KeyTile& k) {
+  const int64_t width = padded(s.cols);
+  const int vectors = static_cast<int>(width / kLanes);
+  Product p;
+  p.b_stride = width;
+  p.c_stride = s.c_stride;
+  p.accumulate = true;
+  const int64_t block = k.ragged ? kRows : k.je - k.jb;
+  for (int64_t j = k.jb; j < k.je; j += block) {
+    const int64_t end = std::min(j + block, k.je);
+    const float* w = s.w + (j - k.jb) * kTileQ;
+    float* c = s.c + (j - k.jb) * s.c_stride;
+    int from = 0, to = l.vectors;
+    narrow(l, j, end, from, to);
+    const int64_t first = from * kLanes, last = std::min(to * kLanes, q.rows);
+    if (k.ragged && !s.finite) {
+      for (int64_t y = 0; y < end - j; ++y) {
+        for (int64_t r = first; r < last; ++r) {
+          add_scaled(w[y * kTileQ + r], s.b + r * width, width, c + y * s.c_stride);
+        }
+      }
+      continue;
+    }
+    p.a = w + first;
+    p.b = s.b + first * width;
+    p.K = last - first;
+    p.c = c;
+    if (p.K > 0) product<AccessA::tile>(p, end - j, vectors);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace qkv::kernels
+HWY_AFTER_NAMESPACE();
+#endif
