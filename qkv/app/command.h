@@ -21,5 +21,6 @@ std::span<const Command> command_table();
 int run_train(const Arguments& arguments);
 int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
+int run_serve(const Arguments& arguments);
 
 }  // namespace qkv::app

@@ -8,6 +8,7 @@ constexpr Command kCommands[] = {
     {"train", "trains a task's model in a run folder, or goes on with one", run_train},
     {"attend", "attention on arrays saved from NumPy (.npy): output, weights, gradients, maps", run_attend},
     {"explain", "every intermediate value of a small attention example", run_explain},
+    {"serve", "the page in the browser: explore models, watch trainings, play with the lab", run_serve},
 };
 
 }  // namespace
