@@ -20,5 +20,6 @@ std::span<const Command> command_table();
 
 int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
+int run_lab(const Arguments& arguments);
 
 }  // namespace qkv::app

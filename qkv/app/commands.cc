@@ -7,6 +7,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"attend", "attention on arrays saved from NumPy (.npy): output, weights, gradients, maps", run_attend},
     {"explain", "every intermediate value of a small attention example", run_explain},
+    {"lab", "what attention can and cannot do: sixteen experiments, predicted and measured", run_lab},
 };
 
 }  // namespace
