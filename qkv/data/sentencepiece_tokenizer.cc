@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <unordered_map>
 
@@ -17,6 +18,12 @@ namespace qkv {
 namespace {
 
 using sentencepiece::SentencePieceProcessor;
+
+// Lets a map of strings be asked with a view, which sampling does for every stretch of the text.
+struct HashText {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
@@ -91,14 +98,14 @@ class SentencePieceTokenizer final : public Tokenizer {
   };
   // The piece that spans `text`; a single character without one is unknown, at SentencePiece's own penalty.
   Scored find(std::string_view text, bool single) const {
-    const auto found = pieces_.find(std::string(text));
+    const auto found = pieces_.find(text);
     if (found != pieces_.end()) return found->second;
     return {kUnknownId, single ? lowest_score_ - 10 : kNever};
   }
 
   std::string model_, kind_;
   SentencePieceProcessor processor_;
-  std::unordered_map<std::string, Scored> pieces_;
+  std::unordered_map<std::string, Scored, HashText, std::equal_to<>> pieces_;
   size_t longest_ = 1;
   double lowest_score_ = 0;
 };

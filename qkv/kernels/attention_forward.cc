@@ -102,7 +102,7 @@ HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial&
     hn::Store(factor, d, w.rescale + v * kLanes);
     hn::Store(hn::MulAdd(hn::Load(d, run.sum + v * kLanes), factor, sum), d, run.sum + v * kLanes);
   }
-  if (k.ragged) clear_unseen(l, k, w.z);
+  if (k.ragged) fill_unseen(l, k, 0.0f, w.z);
 }
 
 // What a row's Σ p v is multiplied by at the end.

@@ -70,9 +70,9 @@ int64_t tile_count(const AttentionDims& dims, const Sequence& s) {
 
 void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, int64_t t, QueryTile& tile) {
   const int64_t group = in.dims.H / in.dims.Hkv;
-  tile.seq = s;
-  tile.kv = kv;
   if (shares_heads(in.dims, s)) {
+    tile.seq = s;
+    tile.kv = kv;
     const int64_t first = t * kTileQ;
     tile.rows = static_cast<int>(std::min<int64_t>(kTileQ, group * s.Lq - first));
     for (int r = 0; r < tile.rows; ++r) {
@@ -80,15 +80,21 @@ void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, 
       tile.query[r] = static_cast<int32_t>((first + r) % s.Lq);
     }
     tile.one_head = tile.head[0] == tile.head[tile.rows - 1];
+    set_ranges(in, tile);
   } else {
-    const int64_t per_head = (s.Lq + kTileQ - 1) / kTileQ, first = t % per_head * kTileQ;
-    const auto head = static_cast<int32_t>(kv * group + t / per_head);
-    tile.rows = static_cast<int>(std::min<int64_t>(kTileQ, s.Lq - first));
-    for (int r = 0; r < tile.rows; ++r) {
-      tile.head[r] = head;
-      tile.query[r] = static_cast<int32_t>(first + r);
-    }
-    tile.one_head = true;
+    const int64_t per_head = (s.Lq + kTileQ - 1) / kTileQ;
+    make_head_tile(in, s, kv * group + t / per_head, t % per_head * kTileQ, tile);
+  }
+}
+
+void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t head, int64_t first, QueryTile& tile) {
+  tile.seq = s;
+  tile.kv = head / (in.dims.H / in.dims.Hkv);
+  tile.rows = static_cast<int>(std::min<int64_t>(kTileQ, s.Lq - first));
+  tile.one_head = true;
+  for (int r = 0; r < tile.rows; ++r) {
+    tile.head[r] = static_cast<int32_t>(head);
+    tile.query[r] = static_cast<int32_t>(first + r);
   }
   set_ranges(in, tile);
 }

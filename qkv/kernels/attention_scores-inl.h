@@ -126,13 +126,14 @@ inline HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float*
   });
 }
 
-// Weights outside the keys a vector sees are zero.
-HWY_INLINE void clear_unseen(const LaneRanges& l, const KeyTile& k, float* z) {
+// Entries outside the keys a vector sees.
+HWY_INLINE void fill_unseen(const LaneRanges& l, const KeyTile& k, float value, float* z) {
   const F32 d;
+  const Vec fill = hn::Set(d, value);
   for (int v = 0; v < l.vectors; ++v) {
     const int64_t first = k.first(l, v), last = k.last(l, v);
-    for (int64_t j = k.jb; j < first; ++j) hn::Store(hn::Zero(d), d, z + (j - k.jb) * kTileQ + v * kLanes);
-    for (int64_t j = last; j < k.je; ++j) hn::Store(hn::Zero(d), d, z + (j - k.jb) * kTileQ + v * kLanes);
+    for (int64_t j = k.jb; j < first; ++j) hn::Store(fill, d, z + (j - k.jb) * kTileQ + v * kLanes);
+    for (int64_t j = last; j < k.je; ++j) hn::Store(fill, d, z + (j - k.jb) * kTileQ + v * kLanes);
   }
 }
 

@@ -17,10 +17,10 @@ using detail::kFetchSteps;
 using detail::Scratch;
 
 constexpr int64_t kMaxWidth = 32;  // columns of the widest tile
-// Depth of a panel of B: it stays in L1 while rows of A pass by.
-constexpr int64_t kBlockK = 256;
+// Depth of a panel of B that stays in L1 while tiles of A pass by; of a tile of A that stays there while panels do.
+constexpr int64_t kBlockK = 256, kTallBlockK = 512;
 // Up to so many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
-constexpr int64_t kShortRows = 224;
+constexpr int64_t kShortRows = 512;
 // B is packed at most this many floats at a time (8 MiB), kChunkK deep; of these, kBlockB pass by a tile of A at
 // a time, from L2.
 constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 18;
@@ -50,10 +50,10 @@ struct Plan {
   const GemmKernels& kernels;
   int64_t width;    // columns of a tile
   int64_t block_k;  // depth of a panel: K cut into equal parts of at most kBlockK
-  int64_t tiles;
-  bool pack_b;
+  int64_t tiles, tile_rows, longer_tiles;
+  bool pack_a, pack_b;
 
-  int64_t tile_row(int64_t tile) const { return g.M * tile / tiles; }
+  int64_t tile_row(int64_t tile) const { return tile * tile_rows + std::min(tile, longer_tiles); }
 };
 
 // A piece of op(A) or op(B) as a tile reads it.
@@ -101,7 +101,7 @@ void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_
       real.c[i * real.c_stride + j] = buffer[i * kMaxWidth + j] + real.start[i * real.start_stride + j];
 }
 
-// Tile number `tile`, columns from j; `fetch` lists what to fetch meanwhile.
+// Tile number `tile`, columns from j. t says where A and B are and what to fetch meanwhile.
 void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
   const GemmArgs& g = p.g;
   const int64_t m0 = p.tile_row(tile), rows = p.tile_row(tile + 1) - m0;
@@ -112,8 +112,13 @@ void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
   t.c_stride = g.ldc;
   t.start = start.data;
   t.start_stride = start.stride;
-  if (!t.fetch) t.fetch = t.b;
-  const auto kernel = p.kernels.tile[g.a_transposed][vectors - 1][rows - 1];
+  const bool by_columns = g.a_transposed || p.pack_a;
+  if (!t.fetch) {  // its own rows of A, one line ahead
+    t.fetch = by_columns ? t.b : t.a + kFetchSteps;
+    t.fetch_step = by_columns ? 0 : t.a_stride;
+    t.fetch_next = by_columns ? 0 : kFetchSteps;
+  }
+  const auto kernel = p.kernels.tile[by_columns][vectors - 1][rows - 1];
   if (cols == vectors * p.kernels.lanes)
     kernel(t);
   else
@@ -127,12 +132,23 @@ void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
                       .stride = g.ldc});
 }
 
-// Tiles [first, last) of A stored by columns, each as [k][row], one after the other.
-void pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth, float* dst) {
+// Tiles [first, last) of A, each as [k][row], one after the other.
+const float* pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth) {
+  const int64_t K = depth.k1 - depth.k0, m0 = p.tile_row(first);
+  float* dst = scratch().a.get((p.tile_row(last) - m0) * K + 16);
+  const auto pack = p.g.a_transposed ? p.kernels.pack_tile_columns : p.kernels.pack_tile_rows;
   for (int64_t tile = first; tile < last; ++tile) {
-    const int64_t m0 = p.tile_row(tile), rows = p.tile_row(tile + 1) - m0;
-    for (int64_t k = depth.k0; k < depth.k1; ++k, dst += rows) std::copy_n(a_at(p.g, m0, k), rows, dst);
+    const int64_t m = p.tile_row(tile);
+    pack(a_at(p.g, m, depth.k0), p.g.lda, dst + (m - m0) * K, K, p.tile_row(tile + 1) - m);
   }
+  return dst;
+}
+
+// Where tile `tile` reads A: in place, or from what pack_a_tiles made of tiles from `first` on.
+Piece a_tile(const Plan& p, int64_t tile, Depth depth, const float* packed, int64_t first) {
+  const int64_t m = p.tile_row(tile);
+  if (!packed) return {a_at(p.g, m, depth.k0), p.g.lda};
+  return {packed + (m - p.tile_row(first)) * (depth.k1 - depth.k0), p.tile_row(tile + 1) - m};
 }
 
 // Columns [n0, n1) of all rows: a panel of B at a time, packed on the way, meets every tile of A.
@@ -140,7 +156,7 @@ void run_short_columns(const Plan& p, int64_t n0, int64_t n1) {
   const GemmArgs& g = p.g;
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
-    const int64_t K = depth.k1 - k0;
+    const float* a = p.pack_a ? pack_a_tiles(p, 0, p.tiles, depth) : nullptr;
     for (int64_t j = n0; j < n1; j += p.width) {
       Piece b{b_at(g, k0, j), g.ldb};
       if (p.pack_b || j + p.width > g.N) {
@@ -150,7 +166,8 @@ void run_short_columns(const Plan& p, int64_t n0, int64_t n1) {
       }
       const int64_t next = j + p.width;
       for (int64_t tile = 0; tile < p.tiles; ++tile) {
-        GemmTile t{.a = a_at(g, p.tile_row(tile), k0), .a_stride = g.lda, .b = b.data, .b_stride = b.stride};
+        const Piece rows = a_tile(p, tile, depth, a, 0);
+        GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = b.data, .b_stride = b.stride};
         // The first two tiles fetch the next panel of B: its two halves.
         if (next + p.width <= n1 && tile < 2) {
           const int64_t half = tile * p.width / 2;
@@ -160,47 +177,40 @@ void run_short_columns(const Plan& p, int64_t n0, int64_t n1) {
         }
         run_tile(p, tile, j, depth, t);
       }
-      (void)K;
     }
   }
 }
 
-// Tiles [first, last) against packed panels of B (all of `depth` deep) for columns [n0, n1).
-void run_tall_rows(const Plan& p, int64_t first, int64_t last, Depth depth, const float* packed, int64_t n0,
-                   int64_t n1) {
+// Packed panels of B for columns [n0, n1), `depth` deep.
+struct PackedB {
+  const float* data;
+  Depth depth;
+  int64_t n0, n1;
+};
+
+// Tiles [first, last) against panels of B that lie ready.
+void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
   const int64_t block_n = std::max<int64_t>(1, kBlockB / p.block_k / p.width) * p.width;
-  for (int64_t k0 = depth.k0; k0 < depth.k1; k0 += p.block_k) {
-    const Depth part{k0, std::min(depth.k1, k0 + p.block_k)};
-    for (int64_t j0 = n0; j0 < n1; j0 += block_n) {
-      const int64_t j1 = std::min(n1, j0 + block_n);
-      const float* a_packed = nullptr;
-      for (int64_t tile = first; tile < last; ++tile) {
-        const int64_t m0 = p.tile_row(tile);
-        GemmTile t{.a = a_at(g, m0, k0), .a_stride = g.lda};
-        if (g.a_transposed) {
-          const int64_t group = first + (tile - first) / kPackedTiles * kPackedTiles;
-          if (tile == group) {
-            float* dst = scratch().a.get(kPackedTiles * detail::kMaxTileRows * p.block_k);
-            pack_a_tiles(p, group, std::min(last, group + kPackedTiles), part, dst);
-            a_packed = dst;
-          }
-          t.a = a_packed + (m0 - p.tile_row(group)) * (part.k1 - k0);
-          t.a_stride = p.tile_row(tile + 1) - m0;
+  for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
+    const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
+    for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
+      const float* a = nullptr;
+      for (int64_t tile = first, group = first; tile < last; ++tile) {
+        if (p.pack_a && (tile - first) % kPackedTiles == 0) {
+          group = tile;
+          a = pack_a_tiles(p, tile, std::min(last, tile + kPackedTiles), depth);
         }
-        for (int64_t j = j0; j < j1; j += p.width) {
-          t.b = packed + (j - n0) * (depth.k1 - depth.k0) + (k0 - depth.k0) * p.width;
-          t.b_stride = p.width;
-          // The first panel's time is used to fetch the next tile of A.
-          if (j == j0 && tile + 1 < last && !g.a_transposed) {
+        const Piece rows = a_tile(p, tile, depth, a, group);
+        for (int64_t j = j0; j < std::min(b.n1, j0 + block_n); j += p.width) {
+          const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
+          GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
+          if (j == j0 && tile + 1 < last && !p.pack_a) {  // fetch the next tile of A
             t.fetch = a_at(g, p.tile_row(tile + 1), k0);
-            t.fetch_step = g.lda;
+            t.fetch_step = g.a_transposed ? 0 : g.lda;
             t.fetch_next = kFetchSteps;
-          } else {
-            t.fetch = nullptr;
-            t.fetch_step = t.fetch_next = 0;
           }
-          run_tile(p, tile, j, part, t);
+          run_tile(p, tile, j, depth, t);
         }
       }
     }
@@ -239,7 +249,7 @@ void run_tall(const Plan& p) {
       const int64_t threads = num_threads();
       const int64_t parts = threads == 1 ? 1 : cut(p.tiles, 4, threads * 4);
       parallel_for(parts, [&](int64_t n) {
-        run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, depth, packed, n0, n1);
+        run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, {packed, depth, n0, n1});
       });
     }
   }
@@ -308,16 +318,21 @@ void gemm(const GemmArgs& g) noexcept {
     return finish_columns(g, kernels, 0, g.N);
   }
   if (g.M <= (g.b_transposed ? kDotRows : 4)) return run_few_rows(g, kernels);
+  const int64_t width = 2 * kernels.lanes, tiles = ceil_div(g.M, kernels.tile_rows);
+  const bool tall = g.M > kShortRows;
   const Plan plan{.g = g,
                   .kernels = kernels,
-                  .width = 2 * kernels.lanes,
-                  .block_k = ceil_div(g.K, ceil_div(g.K, kBlockK)),
-                  .tiles = ceil_div(g.M, kernels.tile_rows),
+                  .width = width,
+                  .block_k = ceil_div(g.K, ceil_div(g.K, tall ? kTallBlockK : kBlockK)),
+                  .tiles = tiles,
+                  .tile_rows = g.M / tiles,
+                  .longer_tiles = g.M % tiles,
+                  .pack_a = g.a_transposed && g.N >= 4 * width,
                   .pack_b = g.b_transposed || g.M > kDirectRows};
-  if (g.M <= kShortRows)
-    run_short(plan);
-  else
+  if (tall)
     run_tall(plan);
+  else
+    run_short(plan);
 }
 
 void gemm_batched(const GemmArgs& args, const GemmBatch& batch) noexcept {

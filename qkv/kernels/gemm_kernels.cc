@@ -159,16 +159,28 @@ HWY_INLINE hn::Vec<D4> sum_blocks(DV d, hn::Vec<DV> v) {
   }
 }
 
-// Four consecutive floats of rows 0, 4, 8, 12 (as many as the vector has 128-bit blocks).
+// Four consecutive floats, from k on, of rows 0, 4, 8, 12 (as many as the vector has 128-bit blocks).
 template <class DV>
-HWY_INLINE hn::Vec<DV> load_blocks(DV d, const float* p, int64_t stride) {
+HWY_INLINE hn::Vec<DV> load_blocks(DV d, const float* const* row, int64_t k) {
   if constexpr (hn::MaxLanes(d) == 4) {
-    return hn::LoadU(d, p);
+    return hn::LoadU(d, row[0] + k);
   } else {
     const hn::Half<DV> dh;
-    constexpr int64_t kHalfRows = static_cast<int64_t>(hn::MaxLanes(dh));
-    return hn::Combine(d, load_blocks(dh, p + kHalfRows * stride, stride), load_blocks(dh, p, stride));
+    return hn::Combine(d, load_blocks(dh, row + hn::MaxLanes(dh), k), load_blocks(dh, row, k));
   }
+}
+
+// out[j] = element k + j of every row, j = 0..3, one lane a row.
+HWY_INLINE void transpose_rows(const float* const* row, int64_t k, V* out) {
+  const D d;
+  const V r0 = load_blocks(d, row, k), r1 = load_blocks(d, row + 1, k);
+  const V r2 = load_blocks(d, row + 2, k), r3 = load_blocks(d, row + 3, k);
+  const V low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
+  const V high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
+  out[0] = hn::InterleaveLower(d, low02, low13);
+  out[1] = hn::InterleaveUpper(d, low02, low13);
+  out[2] = hn::InterleaveLower(d, high02, high13);
+  out[3] = hn::InterleaveUpper(d, high02, high13);
 }
 #endif
 
@@ -211,32 +223,23 @@ HWY_INLINE void dot_block(const GemmFewRows& f, int64_t i, int64_t j) {
   }
 }
 
+template <int MR>
+HWY_INLINE void dot_blocks(const GemmFewRows& f, int64_t rows, int64_t i, int64_t j) {
+  if constexpr (MR > 1)
+    if (rows < MR) return dot_blocks<MR - 1>(f, rows, i, j);
+  dot_block<MR>(f, i, j);
+}
+
 void few_rows_transposed(const GemmFewRows& f) {
   constexpr int kRows = kManyRegisters ? 6 : 3;
+  const int64_t parts = (f.M + kRows - 1) / kRows, rows = f.M / parts, longer = f.M % parts;
   int64_t j = 0;
-  for (; j + 4 <= f.N; j += 4) {
-    int64_t i = 0;
-    for (; i + kRows <= f.M; i += kRows) dot_block<kRows>(f, i, j);
-    switch (f.M - i) {
-      case 1:
-        dot_block<1>(f, i, j);
-        break;
-      case 2:
-        dot_block<2>(f, i, j);
-        break;
-      case 3:
-        dot_block<3>(f, i, j);
-        break;
-      case 4:
-        dot_block<kManyRegisters ? 4 : 1>(f, i, j);
-        break;
-      case 5:
-        dot_block<kManyRegisters ? 5 : 1>(f, i, j);
-        break;
-      default:
-        break;
+  for (; j + 4 <= f.N; j += 4)
+    for (int64_t n = 0, i = 0; n < parts; ++n) {
+      const int64_t now = rows + (n < longer);
+      dot_blocks<kRows>(f, now, i, j);
+      i += now;
     }
-  }
   const D d;
   for (; j < f.N; ++j) {
     const float* b = f.b + j * f.b_stride;
@@ -268,30 +271,20 @@ void pack(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols)
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR
-// dst[k*kWidth + r] = src[r*stride + k] for one vector of rows r and k = 0..3.
-HWY_INLINE void transpose_four(const float* src, int64_t stride, float* dst) {
-  const D d;
-  const V r0 = load_blocks(d, src, stride), r1 = load_blocks(d, src + stride, stride);
-  const V r2 = load_blocks(d, src + 2 * stride, stride), r3 = load_blocks(d, src + 3 * stride, stride);
-  const V low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-  const V high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-  hn::StoreU(hn::InterleaveLower(d, low02, low13), d, dst);
-  hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, dst + kWidth);
-  hn::StoreU(hn::InterleaveLower(d, high02, high13), d, dst + 2 * kWidth);
-  hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, dst + 3 * kWidth);
-}
-#endif
-
 void pack_transposed(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) {
   int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
   for (; j + kLanes <= cols; j += kLanes) {
-    const float* from = src + j * stride;
+    const float* row[kLanes];
+    for (int r = 0; r < kLanes; ++r) row[r] = src + (j + r) * stride;
     int64_t k = 0;
-    for (; k + 4 <= K; k += 4) transpose_four(from + k, stride, dst + k * kWidth + j);
+    for (; k + 4 <= K; k += 4) {
+      V out[4];
+      transpose_rows(row, k, out);
+      for (int64_t i = 0; i < 4; ++i) hn::StoreU(out[i], D(), dst + (k + i) * kWidth + j);
+    }
     for (; k < K; ++k)
-      for (int r = 0; r < kLanes; ++r) dst[k * kWidth + j + r] = from[r * stride + k];
+      for (int r = 0; r < kLanes; ++r) dst[k * kWidth + j + r] = row[r][k];
   }
 #endif
   if (j == kWidth) return;
@@ -299,6 +292,39 @@ void pack_transposed(const float* src, int64_t stride, float* dst, int64_t K, in
     for (int64_t r = j; r < cols; ++r) dst[k * kWidth + r] = src[r * stride + k];
     std::fill(dst + k * kWidth + cols, dst + (k + 1) * kWidth, 0.0f);
   }
+}
+
+// dst[k*rows + r] = src[k*stride + r]: whole vectors are copied and what is too much is overwritten by the next k.
+void pack_tile_columns(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) {
+  const D d;
+  const int64_t vectors = (rows + kLanes - 1) / kLanes;
+  // The last rows of A have no room to read too much.
+  const int64_t excess = vectors * kLanes - rows;
+  const int64_t loose = std::max<int64_t>(0, K - (excess + stride - 1) / stride);
+  int64_t k = 0;
+  for (; k < loose; ++k, src += stride, dst += rows)
+    for (int64_t v = 0; v < vectors; ++v) hn::StoreU(hn::LoadU(d, src + v * kLanes), d, dst + v * kLanes);
+  for (; k < K; ++k, src += stride, dst += rows) std::copy_n(src, rows, dst);
+}
+
+// dst[k*rows + r] = src[r*stride + k]; writes up to a vector beyond the end of dst.
+void pack_tile_rows(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) {
+  int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  constexpr int kGroups = (kTileRows + kLanes - 1) / kLanes;
+  const float* row[kGroups * kLanes];
+  for (int64_t r = 0; r < kGroups * kLanes; ++r) row[r] = src + std::min(r, rows - 1) * stride;
+  const int64_t groups = (rows + kLanes - 1) / kLanes;
+  for (; k + 4 <= K; k += 4, dst += 4 * rows) {
+    V out[kGroups][4];
+    for (int64_t g = 0; g < groups; ++g) transpose_rows(row + g * kLanes, k, out[g]);
+    for (int64_t j = 0; j < 4; ++j)
+      for (int64_t g = 0; g < groups; ++g) hn::StoreU(out[g][j], d, dst + j * rows + g * kLanes);
+  }
+#endif
+  for (; k < K; ++k, dst += rows)
+    for (int64_t r = 0; r < rows; ++r) dst[r] = src[r * stride + k];
 }
 
 template <class F>
@@ -351,6 +377,8 @@ GemmKernels make_table() {
   k.few_rows_transposed = &few_rows_transposed;
   k.pack = &pack;
   k.pack_transposed = &pack_transposed;
+  k.pack_tile_columns = &pack_tile_columns;
+  k.pack_tile_rows = &pack_tile_rows;
   k.finish = &finish;
   return k;
 }

@@ -62,6 +62,9 @@ struct GemmKernels {
   void (*pack)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
   /// dst[k*width + j] = src[j*stride + k], width = 2 vectors; zero for cols ≤ j < width.
   void (*pack_transposed)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
+  /// One tile of A as [k][row]: dst[k*rows + r] from src[k*stride + r] or src[r*stride + k]. dst has a vector to spare.
+  void (*pack_tile_columns)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
+  void (*pack_tile_rows)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
   void (*finish)(const GemmFinish&) = nullptr;
 };
 
