@@ -22,5 +22,6 @@ int run_train(const Arguments& arguments);
 int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_serve(const Arguments& arguments);
+int run_lab(const Arguments& arguments);
 
 }  // namespace qkv::app
