@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter =
-    "\nExamples:\n"
+    "Examples:\n"
     "  qkv compare reverse --attention none,dot                  what attention is for (about a minute)\n"
     "  qkv compare reverse --attention dot,scaled-dot,additive   three mechanisms, one seed, one table\n"
     "  qkv compare --resume runs/compare-reverse                 goes on after Ctrl-C or a crash\n"
@@ -133,7 +133,7 @@ bool read_options(Comparison& c, const Arguments& arguments, std::string& out, s
   }
   cli.add_option("--attention", c.mechanisms, "mechanisms to compare, with commas between them [none,dot]")
       ->delimiter(',')
-      ->type_name("A,B,…");
+      ->type_name("A,B,C");
   cli.add_option("--out", out, "the comparison's folder [runs/compare-TASK]")->type_name("DIR");
   cli.add_option("--resume", resume, "go on with this comparison")->type_name("DIR");
   cli.add_flag("--json", c.json, "one JSON object with all results on standard output");

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter =
-    "\nExamples:\n"
+    "Examples:\n"
     "  qkv eval runs/reverse-dot                    validation figures, exact match by length, errors\n"
     "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one a line\n"
     "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n";

@@ -16,7 +16,7 @@ namespace {
 constexpr int kColumns = 4;
 
 constexpr const char* kFooter =
-    "\nExamples:\n"
+    "Examples:\n"
     "  qkv map runs/reverse-dot --input abcdabcd                    in the terminal\n"
     "  qkv map runs/reverse-dot --input abcdabcd --out map.svg      a picture (.png, .svg), a page (.html) or .csv\n"
     "  qkv map runs/reverse-multi-head --input abcd --head 2        one head of several\n";

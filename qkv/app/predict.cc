@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kChunk = 256;  // lines decoded together
 
 constexpr const char* kFooter =
-    "\nExamples:\n"
+    "Examples:\n"
     "  qkv predict runs/reverse-dot abcd ddba              one answer a line\n"
     "  qkv predict runs/reverse-dot < strings.txt          lines from standard input\n"
     "  qkv predict runs/reverse-dot abcd --beam 4 --n-best 4 --scores\n";
