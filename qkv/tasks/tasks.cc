@@ -2,12 +2,14 @@
 #include "qkv/base/error.h"
 #include "qkv/tasks/reverse.h"
 #include "qkv/tasks/task.h"
+#include "qkv/tasks/translate.h"
 
 namespace qkv {
 namespace {
 
 constexpr TaskSpec kTasks[] = {
     {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse},
+    {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate},
 };
 
 }  // namespace

@@ -67,26 +67,30 @@ AttentionPlan MultiHeadAttention::plan(const Tensor& memory, const Ragged& batch
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const AttentionCall& call,
                                    Context& ctx) const {
   if (!config_.self) return Attention::forward(query, memory, call, ctx);
-  const int64_t H = config_.heads, Hkv = config_.kv_heads, widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
-  const std::vector<Tensor> parts = split_columns(joint_.forward(query), widths);
-  Tensor q = split_heads(parts[0], H);  // [T, H, D]
-  AttentionPlan plan;
-  plan.keys = split_heads(parts[1], Hkv);    // [T, Hkv, D]
-  plan.values = split_heads(parts[2], Hkv);  // [T, Hkv, Dv]
-  if (config_.rotary) {
-    const std::vector<int64_t> positions = call.queries.positions();
-    q = rotary(q, positions);
-    plan.keys = rotary(plan.keys, positions);
-  }
-  plan.memory = call.queries;
-  plan.heads = H;
-  plan.output_weight = output_.weight();
-  plan.output_bias = output_.bias();
+  const int64_t H = config_.heads, Hkv = config_.kv_heads;
   ScoreRule rule = rule_of(config_, ctx);
   rule.causal = call.causal;
   rule.bias = call.bias;
-  trace_attention(q, plan.keys, rule, call, ctx);
-  return attend(q, call.queries, plan, rule);
+  rule.q_offsets = rule.k_offsets = call.queries.offsets();
+  const Tensor joint = joint_.forward(query);  // [T, H·D + Hkv·(D+Dv)]
+  const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
+  if (!config_.rotary && D_ == Dv_) {
+    if (ctx.trace) {
+      const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
+      trace_attention(split_heads(seen[0], H), split_heads(seen[1], Hkv), rule, call, ctx);
+    }
+    return output_.forward(self_attention(joint, H, Hkv, rule));
+  }
+  const std::vector<Tensor> parts = split_columns(joint, widths);
+  Tensor q = split_heads(parts[0], H), k = split_heads(parts[1], Hkv);  // [T, H, D], [T, Hkv, D]
+  if (config_.rotary) {
+    const std::vector<int64_t> positions = call.queries.positions();
+    q = rotary(q, positions);
+    k = rotary(k, positions);
+  }
+  trace_attention(q, k, rule, call, ctx);
+  const Tensor a = attention(q, k, split_heads(parts[2], Hkv), rule);  // [T, H, Dv]
+  return output_.forward(reshape(a, {a.dim(0), H * Dv_}));
 }
 
 }  // namespace qkv
