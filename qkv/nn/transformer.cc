@@ -67,6 +67,10 @@ TransformerStack::TransformerStack(const StackConfig& config, Rng& rng) : config
   check_size("[transformer] layers", config.layers);
   check_size("[transformer] heads", config.heads);
   if (!(config.dropout >= 0 && config.dropout < 1)) throw ConfigError("[transformer] dropout must be in [0, 1)");
+  if ((config.rotary || config.alibi) && config.self_attention != "multi-head") {
+    throw ConfigError(std::string("positions '") + (config.rotary ? "rotary" : "alibi") +
+                      "' need attention 'multi-head', not '" + config.self_attention + "'");
+  }
   for (int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(config, rng);
   if (config.final_norm) final_norm_ = LayerNorm(config.width);
 }
