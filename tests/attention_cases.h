@@ -83,6 +83,7 @@ inline std::vector<AttentionCase> attention_cases() {
   add({.name = "window past the end", .dims = {1, 1, 1, 130, 40, 8, 8}, .window_left = 10, .window_right = 3});
   add({.name = "lens", .dims = {4, 2, 2, 33, 150, 16, 16}, .lens = Lens::batch});
   add({.name = "lens 128", .dims = {4, 2, 2, 128, 128, 32, 32}, .lens = Lens::batch});
+  add({.name = "lens chunks", .dims = {3, 1, 1, 20, 1500, 8, 8}, .lens = Lens::batch});
   add({.name = "lens causal", .dims = {4, 2, 2, 100, 100, 16, 16}, .causal = true, .lens = Lens::batch});
   add({.name = "lens per query", .dims = {3, 2, 2, 65, 140, 16, 16}, .lens = Lens::query});
   add({.name = "mask", .dims = {2, 2, 2, 65, 140, 16, 16}, .mask = Array::full});

@@ -69,7 +69,9 @@ void add_inputs(CLI::App& cli, AttendPaths& p, AttendRequest& r) {
 
 void add_rule(CLI::App& cli, Options& o) {
   AttendRequest& r = o.request;
-  const auto score = [&](CLI::Option* option, const char* type) { option->group("Scores and weights")->type_name(type); };
+  const auto score = [&](CLI::Option* option, const char* type) {
+    option->group("Scores and weights")->type_name(type);
+  };
   score(cli.add_option("--scale", o.scale, "factor of q·k [1/√D]"), "X");
   score(cli.add_option("--beta", o.beta, "the same under its other name, inverse temperature"), "X");
   score(cli.add_option("--score", o.score, "dot (scale 1) or scaled-dot (scale 1/√D) [scaled-dot]"), "KIND");
@@ -85,11 +87,13 @@ void add_rule(CLI::App& cli, Options& o) {
     cli.add_option(name, *value, help)->group(group)->type_name("N")->check(silent(CLI::Range(-1, 1 << 30)));
   }
   add_files(cli, group,
-            {{"--mask", &o.paths.mask, "bool (True = takes part) or float (added), broadcast to\n[B,H,Lq,Lk]; keys past a shorter "
-                                       "last axis are hidden"},
+            {{"--mask", &o.paths.mask,
+              "bool (True = takes part) or float (added), broadcast to\n[B,H,Lq,Lk]; keys past a shorter "
+              "last axis are hidden"},
              {"--valid-lens", &o.paths.valid_lens, "number of visible keys, int [B] or [B,Lq]"},
-             {"--kv-lens", &o.paths.kv_lens, "filled length of an external cache k, v, int [B]:\nhides the rest; the last query stands at its "
-                                             "end"}});
+             {"--kv-lens", &o.paths.kv_lens,
+              "filled length of an external cache k, v, int [B]:\nhides the rest; the last query stands at its "
+              "end"}});
 }
 
 void add_outputs(CLI::App& cli, Options& o) {
@@ -105,9 +109,10 @@ void add_outputs(CLI::App& cli, Options& o) {
       ->group(group)
       ->type_name("STAGE")
       ->check(silent(CLI::IsMember({"raw", "capped", "biased", "weights"})));
-  add_files(cli, group,
-            {{"--stats", &p.stats, "JSON: log-sum-exp, entropy, largest weight, its key and\nmean distance of every row"},
-             {"--map", &p.map, "heat map of the weights, .png or .svg"}});
+  add_files(
+      cli, group,
+      {{"--stats", &p.stats, "JSON: log-sum-exp, entropy, largest weight, its key and\nmean distance of every row"},
+       {"--map", &p.map, "heat map of the weights, .png or .svg"}});
   add_files(cli, "Backward",
             {{"--grad-out", &p.grad_out, "gradient of the output, in its shape"},
              {"--grad-q", &p.grad_q, "gradient of q"},
@@ -130,8 +135,10 @@ void check_usage(const CLI::App& cli, const Options& o) {
   const auto together = [&](const char* a, const char* b) {
     if (given(a) != given(b)) throw ConfigError(std::string(a) + " and " + b + " belong together");
   };
-  if (given("--scale") && given("--beta")) throw ConfigError("--scale and --beta are the same number; give one of them");
-  if (!std::isfinite(o.scale) || !std::isfinite(o.beta)) throw ConfigError("--scale must be a finite number");
+  if (given("--scale") && given("--beta"))
+    throw ConfigError("--scale and --beta are the same number; give one of them");
+  if (!std::isfinite(o.scale)) throw ConfigError("--scale must be a finite number");
+  if (!std::isfinite(o.beta)) throw ConfigError("--beta must be a finite number");
   if (!std::isfinite(o.request.softcap) || o.request.softcap < 0) {
     throw ConfigError("--softcap must be a number of at least 0");
   }

@@ -27,12 +27,12 @@ struct AttendRequest {
   bool causal = false;
   int64_t window_left = -1, window_right = -1;
   double softcap = 0;
-  BoolMask mask;         // true = takes part
-  Tensor bias;           // a float mask: added to the scores, -inf hides
-  Lengths valid_lens;    // keys at and past the length are hidden
-  Lengths kv_lens;       // [B]: as valid_lens, and query Lq-1 stands at the last valid key (external cache)
-  Tensor past_k, past_v; // [B,Hkv,P,D], [B,Hkv,P,Dv]: stand before k and v; query 0 stands at key P
-  Tensor d_out;          // gradient of the output; undefined: no backward
+  BoolMask mask;          // true = takes part
+  Tensor bias;            // a float mask, contiguous: added to the scores, -inf hides
+  Lengths valid_lens;     // keys at and past the length are hidden
+  Lengths kv_lens;        // [B]: as valid_lens, and query Lq-1 stands at the last valid key (external cache)
+  Tensor past_k, past_v;  // [B,Hkv,P,D], [B,Hkv,P,Dv]: stand before k and v; query 0 stands at key P
+  Tensor d_out;           // gradient of the output; undefined: no backward
 };
 
 struct AttendResult {

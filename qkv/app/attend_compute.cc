@@ -1,6 +1,7 @@
 // From the arrays and options of the attend command to one call of the attention op.
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "qkv/app/attend.h"
@@ -89,8 +90,15 @@ void check_lengths(const char* option, const Lengths& lens, const std::vector<Sh
   }
 }
 
-void check_bias(const Tensor& bias) {
-  for (const float x : bias.to_vector()) {
+void check_mask(const AttendRequest& r, int64_t B, int64_t H) {
+  const Shape shape = r.bias.defined() ? r.bias.shape() : r.mask.shape;
+  if (shape.rank() == 3 && shape[0] == B && shape[0] != 1 && shape[0] != H) {
+    refuse("mask=" + shape.str() +
+           " has one entry for each batch entry, but its first axis means heads; reshape it to " +
+           Shape{shape[0], 1, shape[1], shape[2]}.str());
+  }
+  if (!r.bias.defined()) return;
+  for (const float x : std::span<const float>(r.bias.f32(), static_cast<size_t>(r.bias.numel()))) {
     if (std::isnan(x) || x == HUGE_VALF) {
       refuse("the float mask holds " + std::string(std::isnan(x) ? "NaN" : "+inf") +
              "; it is added to the scores: expected finite numbers, or -inf to hide a key");
@@ -125,7 +133,7 @@ ScoreRule rule_of(const AttendRequest& r, const AttendResult& result) {
   rule.mask = r.mask;
   rule.bias = r.bias;
   rule.normaliser = r.normaliser;
-  if (rule.bias.defined()) check_bias(rule.bias);
+  check_mask(r, result.q.dim(0), result.q.dim(1));
   place_queries(r, result.q.dim(0), result.q.dim(2), result.k.dim(2), rule);
   return rule;
 }

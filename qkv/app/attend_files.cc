@@ -2,6 +2,7 @@
 #include "qkv/app/attend_files.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -21,7 +22,10 @@ Tensor tensor_of(const NpyArray& array) {
   if (!is_float(array.type)) {
     throw IoError(array.name + ": " + type_name(array.type) + " array; expected float16, float32 or float64");
   }
-  return Tensor::from(array.to_f32(), array.shape);
+  if (array.type != NpyType::kF32) return Tensor::from(array.to_f32(), array.shape);
+  const Tensor t = Tensor::empty(array.shape);  // one copy less: these arrays may be large
+  if (!array.data.empty()) std::memcpy(t.f32(), array.data.data(), array.data.size());
+  return t;
 }
 
 Tensor load_tensor(const std::string& path) { return path.empty() ? Tensor() : tensor_of(load_npy(path)); }

@@ -10,7 +10,7 @@ namespace qkv::app {
 
 /// File names as given; an empty one was not asked for.
 struct AttendPaths {
-  std::string q, k, v, mask, valid_lens, kv_lens, past_k, past_v, grad_out;          // read
+  std::string q, k, v, mask, valid_lens, kv_lens, past_k, past_v, grad_out;           // read
   std::string out, present_k, present_v, scores, stats, map, grad_q, grad_k, grad_v;  // written
 };
 

@@ -7,12 +7,13 @@
 
 #include "qkv/base/error.h"
 #include "qkv/view/heatmap.h"
+#include "qkv/view/text.h"
 
 namespace qkv::app {
 namespace {
 
-constexpr int64_t kCellsAlone = 1024;   // a side of a single map
-constexpr int64_t kCellsShared = 256;   // a side of one of several
+constexpr int64_t kCellsAlone = 1024;  // a side of a single map
+constexpr int64_t kCellsShared = 256;  // a side of one of several
 constexpr int64_t kScoresAtOnce = int64_t{1} << 20;
 
 bool ends_with(const std::string& text, const std::string& ending) {
@@ -60,13 +61,30 @@ HeatMap weight_map(const AttendResult& r, int64_t b, int64_t h, int64_t pool) {
   return map;
 }
 
-std::string caption_of(int64_t shown, int64_t all, int64_t pool) {
+// The weight of the darkest colour. A causal map's first row always holds a weight of 1, beside which long rows
+// would look empty; so where a tenth of the rows stand far above the others, those are cut off.
+double darkest(const std::vector<HeatMap>& maps, double& largest) {
+  std::vector<float> rows;  // the largest weight of each
+  for (const HeatMap& map : maps) {
+    for (auto at = map.values.begin(); at != map.values.end(); at += map.columns) {
+      rows.push_back(*std::max_element(at, at + map.columns));
+    }
+  }
+  std::sort(rows.begin(), rows.end());
+  largest = rows.back();
+  const double usual = rows[(rows.size() - 1) * 9 / 10];
+  if (largest <= 0) return 1;
+  return usual > 0 && largest > 2 * usual ? usual : largest;
+}
+
+std::string caption_of(int64_t left_out, int64_t pool, double cut) {
   std::string text = "Rows are queries, columns keys; hatched cells are masked.";
   if (pool > 1) {
     const std::string k = std::to_string(pool);
     text += " Each cell is the largest of " + k + " × " + k + " weights.";
   }
-  if (shown < all) text += " The first " + std::to_string(shown) + " of " + std::to_string(all) + " maps.";
+  if (cut > 0) text += " Weights above " + format_number(cut, 3) + " have the darkest colour.";
+  if (left_out > 0) text += " Left out: " + std::to_string(left_out) + " more maps.";
   return text;
 }
 
@@ -75,13 +93,11 @@ Drawing drawing_of(const AttendResult& r) {
   const int64_t longest = std::max(r.q.dim(2), r.k.dim(2)), cells = all == 1 ? kCellsAlone : kCellsShared;
   const int64_t pool = (longest + cells - 1) / cells;
   std::vector<HeatMap> maps;
-  double high = 0;
-  for (int64_t i = 0; i < shown; ++i) {
-    maps.push_back(weight_map(r, i / H, i % H, pool));
-    for (const float x : maps.back().values) high = std::max(high, static_cast<double>(x));
-  }
-  for (HeatMap& map : maps) map.range = {0.0, high > 0 ? high : 1.0};
-  const std::string caption = caption_of(shown, all, pool);
+  for (int64_t i = 0; i < shown; ++i) maps.push_back(weight_map(r, i / H, i % H, pool));
+  double largest = 0;
+  const double high = darkest(maps, largest);
+  for (HeatMap& map : maps) map.range = {0.0, high};
+  const std::string caption = caption_of(all - shown, pool, high < largest ? high : 0);
   if (all == 1) {
     maps.front().title = "Attention weights";
     maps.front().caption = caption;

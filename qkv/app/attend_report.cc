@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
+
+#include "qkv/ops/ops.h"
 
 namespace qkv::app {
 namespace {
@@ -93,11 +96,12 @@ struct Range {
   double low = 0, mean = 0, high = 0;
   int64_t not_finite = 0;
 };
-Range range_of(const Tensor& t) {
+Range range_of(const Tensor& any) {
+  const Tensor t = contiguous(any);
   Range r;
   double sum = 0;
   int64_t count = 0;
-  for (const float x : t.to_vector()) {
+  for (const float x : std::span<const float>(t.f32(), static_cast<size_t>(t.numel()))) {
     if (!std::isfinite(x)) {
       ++r.not_finite;
       continue;
@@ -186,10 +190,10 @@ std::string report_text(const AttendReport& report) {
   if (report.files.empty()) text += values_text(r.out);
   if (report.weights) {
     const WeightSummary& w = *report.weights;
-    text += line("weights", "mean of " + std::to_string(w.rows - w.empty_rows) + " rows: entropy " +
-                                number(w.entropy) + " nats (uniform over all keys " +
-                                number(std::log(static_cast<double>(r.k.dim(2)))) + "), largest weight " +
-                                number(w.max_weight) + ", distance " + number(w.mean_distance) + " keys");
+    text += line("weights", "mean of " + std::to_string(w.rows - w.empty_rows) + " rows: entropy " + number(w.entropy) +
+                                " nats (uniform over all keys " + number(std::log(static_cast<double>(r.k.dim(2)))) +
+                                "), largest weight " + number(w.max_weight) + ", distance " + number(w.mean_distance) +
+                                " keys");
     if (w.empty_rows > 0) text += line("", std::to_string(w.empty_rows) + " rows see no key: their output is zero");
   } else {
     text += line("weights", "statistics left out at this size; --stats FILE.json computes them");
@@ -220,7 +224,7 @@ std::string report_json(const AttendReport& report) {
                     {"not_finite", range.not_finite}};
   if (report.weights) json["weights"] = summary_json(*report.weights);
   json["files"] = report.files;
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace qkv::app

@@ -18,6 +18,7 @@ struct Command {
 /// All commands, in the order --help lists them.
 std::span<const Command> command_table();
 
+int run_train(const Arguments& arguments);
 int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 

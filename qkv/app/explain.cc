@@ -101,15 +101,26 @@ void add_rule(CLI::App& cli, Options& o) {
       ->check(silent(CLI::IsMember({"softmax", "sparsemax", "entmax15", "hard"})));
   cli.add_option("--softcap", o.softcap, "c·tanh(z/c) on the scores")->group(group)->type_name("X");
   cli.add_flag("--causal", o.causal, "query i sees keys up to i only")->group(group);
-  cli.add_option("--window-left", o.window_left, "at most N keys back")->group(group)->type_name("N")->check(silent(CLI::Range(-1, 64)));
-  cli.add_option("--window-right", o.window_right, "at most N keys ahead")->group(group)->type_name("N")->check(silent(CLI::Range(-1, 64)));
-  cli.add_option("--mask", o.mask, "1 = the query sees the key, 0 = hidden; [Lq,Lk]")->group(group)->type_name("MATRIX");
+  cli.add_option("--window-left", o.window_left, "at most N keys back")
+      ->group(group)
+      ->type_name("N")
+      ->check(silent(CLI::Range(-1, 64)));
+  cli.add_option("--window-right", o.window_right, "at most N keys ahead")
+      ->group(group)
+      ->type_name("N")
+      ->check(silent(CLI::Range(-1, 64)));
+  cli.add_option("--mask", o.mask, "1 = the query sees the key, 0 = hidden; [Lq,Lk]")
+      ->group(group)
+      ->type_name("MATRIX");
   cli.add_option("--bias", o.bias, "added to the scores; [Lq,Lk]")->group(group)->type_name("MATRIX");
 }
 
 void add_output(CLI::App& cli, Options& o) {
   const char* group = "Output";
-  cli.add_option("--digits", o.digits, "decimals of computed numbers [6]")->group(group)->type_name("N")->check(silent(CLI::Range(0, 15)));
+  cli.add_option("--digits", o.digits, "decimals of computed numbers [6]")
+      ->group(group)
+      ->type_name("N")
+      ->check(silent(CLI::Range(0, 15)));
   cli.add_flag("--forward", o.forward_only, "leave out the backward part")->group(group);
   cli.add_flag("--json", o.json, "as JSON, all digits; hidden scores are null")->group(group);
   cli.add_flag("--latex", o.latex, "as LaTeX")->group(group);
@@ -118,13 +129,16 @@ void add_output(CLI::App& cli, Options& o) {
 void check_usage(const CLI::App& cli, const Options& o) {
   const auto given = [&](const char* name) { return cli.count(name) > 0; };
   bool own = false;
-  for (const char* name : {"--x", "--q", "--k", "--v", "--wq", "--wk", "--wv", "--wo", "--heads"}) own = own || given(name);
+  for (const char* name : {"--x", "--q", "--k", "--v", "--wq", "--wk", "--wv", "--wo", "--heads"})
+    own = own || given(name);
   if (own && given("--example")) throw ConfigError("--example and own matrices exclude each other");
   if (own && !given("--x") && !(given("--q") && given("--k"))) {
     throw ConfigError("own matrices need --x, or --q and --k; see 'qkv explain --help'");
   }
-  if (given("--scale") && given("--beta")) throw ConfigError("--scale and --beta are the same number; give one of them");
-  if (!std::isfinite(o.scale) || !std::isfinite(o.beta)) throw ConfigError("--scale must be a finite number");
+  if (given("--scale") && given("--beta"))
+    throw ConfigError("--scale and --beta are the same number; give one of them");
+  if (!std::isfinite(o.scale)) throw ConfigError("--scale must be a finite number");
+  if (!std::isfinite(o.beta)) throw ConfigError("--beta must be a finite number");
   if (!std::isfinite(o.softcap) || o.softcap < 0) throw ConfigError("--softcap must be a number of at least 0");
   if (o.json && o.latex) throw ConfigError("--json and --latex exclude each other");
 }
@@ -134,7 +148,8 @@ ExplainInput own_input(const Options& o) {
   in.title = "Attention on your matrices";
   const Tensor x = load_matrix(o.x, "--x");
   const auto or_x = [&](const std::string& text, const char* name) {
-    return text.empty() ? ExplainInput::Named{"X", x} : ExplainInput::Named{name, load_matrix(text, std::string("--") + name)};
+    return text.empty() ? ExplainInput::Named{"X", x}
+                        : ExplainInput::Named{name, load_matrix(text, std::string("--") + name)};
   };
   in.q = or_x(o.q, "q");
   in.k = or_x(o.k, "k");

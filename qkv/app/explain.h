@@ -27,12 +27,12 @@ struct ExplainInput {
 
 /// One matrix of the explanation.
 struct ExplainStep {
-  std::string name;        // "S_1"
-  std::string formula;     // "Q_1 K_1ᵀ / √2"; empty for what was given
-  std::string latex_name;  // "S_1"
-  std::string latex;       // "Q_1 K_1^\top / \sqrt{2}"
-  std::string note;        // one line for people
-  Tensor value;            // [rows, columns]; hidden scores are -inf
+  std::string name;           // "S_1"
+  std::string formula;        // "Q_1 K_1ᵀ / √2"; empty for what was given
+  std::string latex_name;     // "S_1"
+  std::string latex;          // "Q_1 K_1^\top / \sqrt{2}"
+  std::string note;           // one line for people
+  Tensor value;               // [rows, columns]; hidden scores are -inf
   std::string rows, columns;  // what they are: "q" labels q1, q2, …; empty: no labels
   bool backward = false;
   bool given = false;

@@ -25,8 +25,8 @@ std::string cell(double x, bool given, int digits) {
     std::snprintf(text, sizeof text, "%.*f", digits, x);
   }
   // A zero reached from below would read -0.000000.
-  if (text[0] == '-' && std::none_of(text, text + std::char_traits<char>::length(text),
-                                     [](char c) { return c >= '1' && c <= '9'; })) {
+  if (text[0] == '-' &&
+      std::none_of(text, text + std::char_traits<char>::length(text), [](char c) { return c >= '1' && c <= '9'; })) {
     return text + 1;
   }
   return text;

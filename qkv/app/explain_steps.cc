@@ -77,16 +77,16 @@ class Explainer {
   }
 
   void check() {
-    const std::pair<const char*, const Tensor*> all[] = {{"q", &in_.q.matrix}, {"k", &in_.k.matrix},
-                                                         {"v", &in_.v.matrix}, {"W_Q", &in_.w_q},
-                                                         {"W_K", &in_.w_k},    {"W_V", &in_.w_v},
-                                                         {"W_O", &in_.w_o}};
+    const std::pair<const char*, const Tensor*> all[] = {
+        {"q", &in_.q.matrix}, {"k", &in_.k.matrix}, {"v", &in_.v.matrix}, {"W_Q", &in_.w_q},
+        {"W_K", &in_.w_k},    {"W_V", &in_.w_v},    {"W_O", &in_.w_o}};
     for (const auto& [name, t] : all) {
       if (!t->defined()) continue;
       if (t->rank() != 2 || t->numel() == 0) refuse(std::string(name) + " must be a matrix, got " + t->shape().str());
       if (t->dim(0) > kMost || t->dim(1) > kMost) {
-        refuse(std::string(name) + "=" + t->shape().str() + " is too large to read; at most 64 rows and columns here, "
-                                                            "'qkv attend' takes any size");
+        refuse(std::string(name) + "=" + t->shape().str() +
+               " is too large to read; at most 64 rows and columns here, "
+               "'qkv attend' takes any size");
       }
     }
     q_leaf_ = leaf(in_.q.matrix);
@@ -225,18 +225,22 @@ class Explainer {
     ScoreRule rule = rule_;
     rule.bias = head.bias;
     head.weights = scores(head, ScoreStage::weights);
-    add(head.p, {out_.normaliser + "(" + last.text + ") by rows", "\\mathrm{" + out_.normaliser + "}(" + last.latex + ")"},
+    add(head.p,
+        {out_.normaliser + "(" + last.text + ") by rows", "\\mathrm{" + out_.normaliser + "}(" + last.latex + ")"},
         head.weights, "q", "k", "weights");
     head.out = attention(head.q_in, head.k_in, head.v_in, rule);  // [1, Lq, Dv]
     add(head.o, {head.p.text + " " + head.v.text, head.p.latex + " " + head.v.latex}, flat(head.out), "q", "",
-        in_.heads > 1 ? "output of head " + index : w_o_.defined() ? "" : "output");
+        in_.heads > 1    ? "output of head " + index
+        : w_o_.defined() ? ""
+                         : "output");
     heads_.push_back(std::move(head));
   }
 
   // Scores up to the normaliser; returns the name of the last matrix.
   Symbol show_scores(const Head& head, const std::string& index) {
     add(head.s,
-        {head.q.text + " " + head.k.text + "ᵀ" + scale_.text, head.q.latex + " " + head.k.latex + "^\\top" + scale_.latex},
+        {head.q.text + " " + head.k.text + "ᵀ" + scale_.text,
+         head.q.latex + " " + head.k.latex + "^\\top" + scale_.latex},
         scores(head, ScoreStage::raw), "q", "k", "scores");
     Symbol last = head.s;
     if (rule_.softcap > 0) {
@@ -260,8 +264,9 @@ class Explainer {
     }
     const Symbol masked = symbol("Z", index);
     const std::string bias = rule_.bias.defined() ? " + bias" : "";
-    add(masked, {last.text + bias + (hides ? ", -inf where hidden" : ""),
-                 last.latex + (bias.empty() ? "" : " + \\mathrm{bias}") + (hides ? " \\text{ where } M = 1" : "")},
+    add(masked,
+        {last.text + bias + (hides ? ", -inf where hidden" : ""),
+         last.latex + (bias.empty() ? "" : " + \\mathrm{bias}") + (hides ? " \\text{ where } M = 1" : "")},
         biased, "q", "k", "scores that the weights are made of");
     return masked;
   }
@@ -326,16 +331,20 @@ class Explainer {
     const Symbol dO = gradient(head.o), dP = gradient(head.p), dS = gradient(head.s);
     if (w_o_.defined() || heads_.size() > 1) {
       const bool projected = w_o_.defined();
-      add(dO, projected ? Symbol{"dY W_Oᵀ", "\\mathrm{d}Y\\, W_O^\\top"} : Symbol{"columns of dY", "\\text{columns of }\\mathrm{d}Y"},
+      add(dO,
+          projected ? Symbol{"dY W_Oᵀ", "\\mathrm{d}Y\\, W_O^\\top"}
+                    : Symbol{"columns of dY", "\\text{columns of }\\mathrm{d}Y"},
           d_o, "q", "", heads_.size() > 1 ? "columns of this head" : "");
     }
     head.out.backward(reshape(d_o, head.out.shape()));
-    add(gradient_of(roles_[2], head.index), {head.p.text + "ᵀ " + dO.text, head.p.latex + "^\\top " + dO.latex}, flat_grad(head.v_in), "k", "");
+    add(gradient_of(roles_[2], head.index), {head.p.text + "ᵀ " + dO.text, head.p.latex + "^\\top " + dO.latex},
+        flat_grad(head.v_in), "k", "");
     add(dP, {dO.text + " " + head.v.text + "ᵀ", dO.latex + " " + head.v.latex + "^\\top"},
         matmul(d_o, transpose(flat(head.v_in), 0, 1)), "q", "k");
     add(dS, normaliser_gradient(head, dP), grad_or_zeros(head.bias), "q", "k",
         rule_.softcap > 0 ? "gradient of the capped scores" : "");
-    const Symbol inner = rule_.softcap > 0 ? Symbol{"(" + dS.text + " ∘ (1 - (C/c)²))", "(" + dS.latex + " \\circ (1 - (C/c)^2))"} : dS;
+    const Symbol inner =
+        rule_.softcap > 0 ? Symbol{"(" + dS.text + " ∘ (1 - (C/c)²))", "(" + dS.latex + " \\circ (1 - (C/c)^2))"} : dS;
     const Symbol inner_t = {inner.text + "ᵀ", inner.latex + "^\\top"};
     const auto product = [&](const Symbol& a, const Symbol& b) {
       return Symbol{a.text + " " + b.text + scale_.text, a.latex + " " + b.latex + scale_.latex};

@@ -1,29 +1,21 @@
-// The f32 attention entry points.
+// The f32 attention entry points: the kernel that fits the rule.
 #include "qkv/kernels/attention.h"
 
 #include "qkv/kernels/attention_kernels.h"
 
 namespace qkv::kernels {
+namespace {
+
+bool fits_flash(const ScoreRule<float>& rule) { return rule.normaliser == Normaliser::softmax && !rule.additive; }
+
+}  // namespace
 
 void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) noexcept {
-  if (in.rule.normaliser == Normaliser::softmax && !in.rule.additive) {
-    flash_forward(in, out);
-  } else {
-    reference::attention_forward(in, out);
-  }
+  fits_flash(in.rule) ? flash_forward(in, out) : rows_forward(in, out);
 }
+
 void attention_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) noexcept {
-  if (in.rule.normaliser == Normaliser::softmax && !in.rule.additive) {
-    flash_backward(in, grads);
-  } else {
-    reference::attention_backward(in, grads);
-  }
-}
-void attention_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) noexcept {
-  reference::attention_scores(in, window, scores);
-}
-void attention_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats) noexcept {
-  reference::attention_stats(in, stats);
+  fits_flash(in.rule) ? flash_backward(in, grads) : rows_backward(in, grads);
 }
 
 }  // namespace qkv::kernels

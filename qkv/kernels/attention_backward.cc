@@ -82,7 +82,8 @@ void run_chunk(GradWorker& w, const GradChunk& chunk) {
 }
 
 void flash_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) {
-  run_grad_chunks(in, grads, kLog2e, [&](GradWorker& w, const GradChunk& chunk) HWY_ATTR { run_chunk(w, chunk); });
+  run_grad_chunks(in, grads, kLog2e, false,
+                  [&](GradWorker& w, const GradChunk& chunk) HWY_ATTR { run_chunk(w, chunk); });
 }
 
 }  // namespace

@@ -17,16 +17,19 @@ int64_t own_keys(const AttentionInputs<float>& in, const Sequence& s) {
   return std::clamp<int64_t>(in.rule.key_lens[s.b * in.rule.lens_b_stride], 0, s.Lk);
 }
 
-int64_t chunk_count(const AttentionDims& dims, int64_t keys) {
-  return std::clamp<int64_t>(std::min((kChunks + dims.Hkv - 1) / dims.Hkv, keys / kLeastKeys), 1, kChunks);
-}
-
 }  // namespace
 
-GradPlan::GradPlan(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, Scratch& scratch)
+int64_t GradPlan::chunk_count(int64_t keys) const {
+  const int64_t Hkv = in_.dims.Hkv;
+  return whole_rows_ ? 1 : std::clamp<int64_t>(std::min((kChunks + Hkv - 1) / Hkv, keys / kLeastKeys), 1, kChunks);
+}
+
+GradPlan::GradPlan(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, bool whole_rows,
+                   Scratch& scratch)
     : in_(in), grads_(grads) {
   const AttentionDims& dims = in.dims;
-  most_chunks_ = chunk_count(dims, dims.Lk);
+  whole_rows_ = whole_rows;
+  most_chunks_ = chunk_count(dims.Lk);
   const ScoreArray<float>& bias = in.rule.bias;
   const bool batch_shared = grads.d_bias && bias.b_stride == 0;
   const bool heads_shared = grads.d_bias && bias.h_stride == 0;
@@ -49,7 +52,7 @@ bool GradPlan::get(int64_t task, int64_t step, GradChunk& chunk) const {
   const int64_t b = t[0] + s[0], c = t[2] + s[2];
   chunk.seq = sequence_of(in_, b);
   chunk.kv = t[1] + s[1];
-  const int64_t keys = own_keys(in_, chunk.seq), count = chunk_count(in_.dims, keys);
+  const int64_t keys = own_keys(in_, chunk.seq), count = chunk_count(keys);
   if (c >= count) return false;
   const int64_t size = ((keys + count - 1) / count + kTileK - 1) / kTileK * kTileK;
   chunk.begin = std::min(c * size, chunk.seq.Lk);
@@ -69,7 +72,7 @@ void GradPlan::add_partial_d_q() const {
   parallel_for(dims.B * dims.H, [&](int64_t plane) {
     const int64_t b = plane / dims.H, h = plane % dims.H;
     const Sequence seq = sequence_of(in_, b);
-    const int64_t count = chunk_count(dims, own_keys(in_, seq));
+    const int64_t count = chunk_count(own_keys(in_, seq));
     const int64_t length = in_.q_offsets ? rows_ : dims.Lq;
     const int64_t start = in_.q_offsets ? h * length + seq.q_begin : (b * dims.H + h) * length;
     for (int64_t i = 0; i < seq.Lq; ++i) {

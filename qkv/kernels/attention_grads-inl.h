@@ -63,6 +63,10 @@ struct GradWorker {
     }
     zeros = scratch.floats(widest);
     std::fill(zeros, zeros + widest, 0.0f);
+    if (in.rule.additive) {
+      additive = scratch.floats(padded(dims.D));
+      pack_rows(&in.rule.additive, 1, dims.D, 1.0f, additive);
+    }
     if (dims.D % kLanes != 0) keys = scratch.floats(kTileK * padded(dims.D));
     lse = scratch.floats(kTileQ);
     delta = scratch.floats(kTileQ);
@@ -97,7 +101,7 @@ struct GradWorker {
     const int vectors = scorer.lanes.vectors;
     pack_transposed(queries, vectors, in.dims.D, scorer.q_scale(), packed_q);
     pack_transposed(d_outs, vectors, in.dims.Dv, 1.0f, packed_d_out);
-    pack_rows(queries.row, tile.rows, in.dims.D, in.rule.scale, q_rows);
+    pack_rows(queries.row, tile.rows, in.dims.D, additive ? 1.0f : in.rule.scale, q_rows);
     pack_rows(d_outs.row, tile.rows, in.dims.Dv, 1.0f, d_out_rows);
     dot_rows(d_outs, outs, vectors * kLanes);
     if (in.rule.dropout_threshold) {
@@ -112,8 +116,8 @@ struct GradWorker {
   // The three sums of a finished tile: z holds P, dp holds dZ.
   void add_grads(const KeyTile& k, bool first) {
     if (k.ragged) {
-      clear_unseen(scorer.lanes, k, z);
-      clear_unseen(scorer.lanes, k, dp);
+      fill_unseen(scorer.lanes, k, 0.0f, z);
+      fill_unseen(scorer.lanes, k, 0.0f, dp);
       note_finite();
     }
     if (grads.d_bias) add_bias_rows(*q, k, in.rule.bias, dp, grads.d_bias);
@@ -130,11 +134,11 @@ struct GradWorker {
       row_sum({z, d_out_rows, d_out_finite, in.dims.Dv, d_v_rows.data + at * d_v_rows.stride, d_v_rows.stride}, *q,
               scorer.lanes, k);
     }
-    if (grads.d_k.data) {  // dK += dZᵀ Q · scale
+    if (grads.d_k.data && !additive) {  // dK += dZᵀ Q · scale
       row_sum({dp, q_rows, q_finite, in.dims.D, d_k_rows.data + at * d_k_rows.stride, d_k_rows.stride}, *q,
               scorer.lanes, k);
     }
-    if (grads.d_q.data) {  // dQ += dZ K
+    if (grads.d_q.data && !additive) {  // dQ += dZ K
       ColumnSum sum;
       sum.w = dp;
       sum.b = vector_rows(in.k, *q, k.jb, k.je, in.dims.D, keys);
@@ -150,13 +154,16 @@ struct GradWorker {
   void finish_queries(const GradChunk& chunk, bool untouched) const {
     if (!chunk.d_q.data) return;
     const int64_t D = in.dims.D;
+    const float scale = additive ? 1.0f : in.rule.scale;  // additive scores have it in dZ
     for (int r = 0; r < q->rows; ++r) {
       float* to = chunk.d_q.row(q->seq.b, q->head[r], q->seq.q_begin + q->query[r]);
       const float* from = d_q + r * padded(D);
       const bool zero = untouched || q->empty(r);
-      for (int64_t c = 0; c < D; ++c) to[c] = zero ? 0.0f : from[c] * in.rule.scale;
+      for (int64_t c = 0; c < D; ++c) to[c] = zero ? 0.0f : from[c] * scale;
     }
   }
+
+  float* d_k_row(int64_t j) const { return d_k_rows.data + (j - chunk_begin) * d_k_rows.stride; }
 
   const AttentionInputs<float>& in;
   const AttentionGrads<float>& grads;
@@ -165,6 +172,7 @@ struct GradWorker {
   float *packed_q = nullptr, *packed_d_out = nullptr, *q_rows = nullptr, *d_out_rows = nullptr, *d_q = nullptr;
   float *z = nullptr, *dp = nullptr, *slope = nullptr, *zeros = nullptr, *keys = nullptr;
   float *lse = nullptr, *delta = nullptr;  // [kTileQ]
+  float* additive = nullptr;               // [padded(D)] the additive score's weights
   uint32_t* dropout_keys = nullptr;
   bool finite_known = false, q_finite = true, d_out_finite = true;
 
@@ -220,9 +228,10 @@ struct GradWorker {
 
 // Runs fn(worker, chunk) for every chunk of every (sequence, key/value head), then adds up the partial d_q.
 template <class Fn>
-void run_grad_chunks(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, float unit, Fn&& fn) {
+void run_grad_chunks(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, float unit, bool whole_rows,
+                     Fn&& fn) {
   Scratch shared;
-  const GradPlan plan(in, grads, shared);
+  const GradPlan plan(in, grads, whole_rows, shared);
   parallel_for(plan.tasks(), [&](int64_t task) HWY_ATTR {
     Scratch scratch;
     GradWorker worker(in, grads, unit, scratch);

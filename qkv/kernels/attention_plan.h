@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "qkv/kernels/attention_rows.h"
+#include "qkv/kernels/attention_visibility.h"
 
 namespace qkv::kernels {
 
@@ -23,6 +23,7 @@ struct QueryTile {
   int32_t head[kTileQ], query[kTileQ];  // of each row
   int32_t lo[kTileQ], hi[kTileQ];       // keys in range; empty rows and lanes past `rows` have lo == hi == 0
   int64_t begin = 0, end = 0;           // union of the rows' ranges
+  bool any_empty = false;
 
   bool empty(int r) const { return lo[r] >= hi[r]; }
 };
@@ -31,6 +32,9 @@ struct QueryTile {
 int64_t tile_count(const AttentionDims& dims, const Sequence& s);
 /// The t-th of them.
 void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, int64_t t, QueryTile& tile);
+
+/// A tile of given queries of one head.
+void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t head, int64_t first, QueryTile& tile);
 
 /// Numbers every tile of a call, so that tasks can be handed out by index.
 class TilePlan {

@@ -120,19 +120,28 @@ inline HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float*
     });
   }
   if (!k.ragged) return;
-  each_seen(l, k, z, [&](float* at, int v, int64_t j) HWY_ATTR {
-    if (j >= l.all_lo[v] && j < l.all_hi[v]) return;
-    hn::Store(hn::IfThenElse(out_of_range(*s.q, v, j), hn::Set(d, kNegInf), hn::Load(d, at)), d, at);
-  });
+  for (int v = 0; v < l.vectors; ++v) {  // keys before and past those that every lane sees
+    const int64_t first = k.first(l, v), last = k.last(l, v);
+    const auto hide = [&](int64_t from, int64_t to) HWY_ATTR {
+      for (int64_t j = from; j < to; ++j) {
+        float* at = z + (j - k.jb) * kTileQ + v * kLanes;
+        hn::Store(hn::IfThenElse(out_of_range(*s.q, v, j), hn::Set(d, kNegInf), hn::Load(d, at)), d, at);
+      }
+    };
+    const int64_t low = std::clamp<int64_t>(l.all_lo[v], first, last);
+    hide(first, low);
+    hide(std::clamp<int64_t>(l.all_hi[v], low, last), last);
+  }
 }
 
-// Weights outside the keys a vector sees are zero.
-HWY_INLINE void clear_unseen(const LaneRanges& l, const KeyTile& k, float* z) {
+// Entries outside the keys a vector sees.
+HWY_INLINE void fill_unseen(const LaneRanges& l, const KeyTile& k, float value, float* z) {
   const F32 d;
+  const Vec fill = hn::Set(d, value);
   for (int v = 0; v < l.vectors; ++v) {
     const int64_t first = k.first(l, v), last = k.last(l, v);
-    for (int64_t j = k.jb; j < first; ++j) hn::Store(hn::Zero(d), d, z + (j - k.jb) * kTileQ + v * kLanes);
-    for (int64_t j = last; j < k.je; ++j) hn::Store(hn::Zero(d), d, z + (j - k.jb) * kTileQ + v * kLanes);
+    for (int64_t j = k.jb; j < first; ++j) hn::Store(fill, d, z + (j - k.jb) * kTileQ + v * kLanes);
+    for (int64_t j = last; j < k.je; ++j) hn::Store(fill, d, z + (j - k.jb) * kTileQ + v * kLanes);
   }
 }
 

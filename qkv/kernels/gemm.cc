@@ -3,7 +3,6 @@
 #include "qkv/kernels/gemm.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "qkv/base/parallel.h"
 #include "qkv/kernels/gemm_kernels.h"
@@ -12,17 +11,21 @@
 namespace qkv::kernels {
 namespace {
 
-using detail::GemmFewRows;
-using detail::GemmFinish;
 using detail::GemmKernels;
 using detail::GemmTile;
+using detail::kFetchSteps;
 using detail::Scratch;
 
 constexpr int64_t kMaxWidth = 32;  // columns of the widest tile
-// A panel of B, kBlockK deep and one tile wide, stays in L1 while kBlockM rows of A pass by from L2.
-constexpr int64_t kBlockK = 256, kBlockM = 224;
-// B is packed at most this many floats at a time (8 MiB).
-constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048;
+// Depth of a panel of B that stays in L1 while tiles of A pass by; of a tile of A that stays there while panels do.
+constexpr int64_t kBlockK = 256, kTallBlockK = 512;
+// Up to so many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
+constexpr int64_t kShortRows = 512;
+// B is packed at most this many floats at a time (8 MiB), kChunkK deep; of these, kBlockB pass by a tile of A at
+// a time, from L2.
+constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 18;
+// A stored by columns is packed so many tiles at a time.
+constexpr int64_t kPackedTiles = 8;
 // Below so many rows a panel of B is read too few times for packing it to pay.
 constexpr int64_t kDirectRows = 42;
 // With B stored [N,K], up to so many rows are done as dot products: nothing to transpose.
@@ -41,18 +44,27 @@ ThreadScratch& scratch() {
   return s;
 }
 
-// How A's and B's blocks are laid out for one call.
+// One call's sizes. Rows are cut into `tiles` equal tiles: 14 + 14 + 4 rows take longer than 11 + 11 + 10.
 struct Plan {
   const GemmArgs& g;
   const GemmKernels& kernels;
   int64_t width;    // columns of a tile
   int64_t block_k;  // depth of a panel: K cut into equal parts of at most kBlockK
+  int64_t tiles, tile_rows, longer_tiles;
   bool pack_a, pack_b;
+
+  int64_t tile_row(int64_t tile) const { return tile * tile_rows + std::min(tile, longer_tiles); }
 };
 
-// Rows [m0, m1) x columns [n0, n1) of C, summed over [k0, k1).
-struct Block {
-  int64_t m0, m1, n0, n1, k0, k1;
+// A piece of op(A) or op(B) as a tile reads it.
+struct Piece {
+  const float* data;
+  int64_t stride;
+};
+
+// k0 <= k < k1.
+struct Depth {
+  int64_t k0, k1;
 };
 
 const float* a_at(const GemmArgs& g, int64_t i, int64_t k) {
@@ -62,35 +74,14 @@ const float* b_at(const GemmArgs& g, int64_t k, int64_t j) {
   return g.b + (g.b_transposed ? j * g.ldb + k : k * g.ldb + j);
 }
 
-void pack_b_panel(const Plan& p, int64_t k0, int64_t k1, int64_t j, float* dst) {
-  const int64_t cols = std::min(p.width, p.g.N - j);
-  (p.g.b_transposed ? p.kernels.pack_transposed : p.kernels.pack)(b_at(p.g, k0, j), p.g.ldb, dst, k1 - k0, cols);
-}
-
-// Rows [m0, m1) of A, columns [k0, k1), as they lie (row by row, or column by column when transposed) but close
-// together: rows a power of two apart would all fall into the same few cache lines.
-const float* pack_a_block(const Plan& p, const Block& at, int64_t& stride) {
-  const GemmArgs& g = p.g;
-  const float* src = a_at(g, at.m0, at.k0);
-  stride = g.lda;
-  if (!p.pack_a) return src;
-  const int64_t run = g.a_transposed ? at.m1 - at.m0 : at.k1 - at.k0;
-  const int64_t runs = g.a_transposed ? at.k1 - at.k0 : at.m1 - at.m0;
-  stride = round_up(run, 16) + 16;
-  float* dst = scratch().a.get(runs * stride);
-  for (int64_t r = 0; r < runs; ++r)
-    std::memcpy(dst + r * stride, src + r * g.lda, static_cast<size_t>(run) * sizeof(float));
-  return dst;
+void pack_b_panel(const Plan& p, Depth depth, int64_t j, float* dst) {
+  const auto pack = p.g.b_transposed ? p.kernels.pack_transposed : p.kernels.pack;
+  pack(b_at(p.g, depth.k0, j), p.g.ldb, dst, depth.k1 - depth.k0, std::min(p.width, p.g.N - j));
 }
 
 // What a tile's sums are added to: C itself, the bias or zero.
-struct Start {
-  const float* data;
-  int64_t stride;
-};
 alignas(64) constexpr float kZeros[kMaxWidth] = {};
-
-Start start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
+Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
   if (k > 0 || g.accumulate) return {g.c + i * g.ldc + j, g.ldc};
   if (g.bias) return {g.bias + j, 0};
   return {kZeros, 0};
@@ -99,78 +90,134 @@ Start start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
 // One tile at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
 void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_t cols) {
   alignas(64) float buffer[detail::kMaxTileRows * kMaxWidth];
-  float* c = t.c;
-  const float* start = t.start;
-  const int64_t c_stride = t.c_stride, start_stride = t.start_stride;
+  const GemmTile real = t;
   t.c = buffer;
   t.c_stride = kMaxWidth;
   t.start = kZeros;
   t.start_stride = 0;
   kernel(t);
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < cols; ++j) c[i * c_stride + j] = buffer[i * kMaxWidth + j] + start[i * start_stride + j];
+    for (int64_t j = 0; j < cols; ++j)
+      real.c[i * real.c_stride + j] = buffer[i * kMaxWidth + j] + real.start[i * real.start_stride + j];
 }
 
-// One panel of B against all row tiles of a block. b is the panel's row k0.
-void run_panel(const Plan& p, const Block& at, const float* a, int64_t a_stride, int64_t j, const float* b,
-               int64_t b_stride) {
+// Tile number `tile`, columns from j. t says where A and B are and what to fetch meanwhile.
+void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
   const GemmArgs& g = p.g;
-  const int64_t rows = at.m1 - at.m0, cols = std::min(p.width, at.n1 - j), lanes = p.kernels.lanes;
-  const int64_t vectors = cols <= lanes ? 1 : 2;
-  const int64_t tiles = ceil_div(rows, p.kernels.tile_rows);
-  for (int64_t n = 0; n < tiles; ++n) {
-    // Equal tiles: 14 + 14 + 4 rows take longer than 11 + 11 + 10.
-    const int64_t r0 = rows * n / tiles, r1 = rows * (n + 1) / tiles;
-    const Start start = start_of(g, at.m0 + r0, j, at.k0);
-    const GemmTile t{.K = at.k1 - at.k0,
-                     .a = a + (g.a_transposed ? r0 : r0 * a_stride),
-                     .a_stride = a_stride,
-                     .b = b,
-                     .b_stride = b_stride,
-                     .c = g.c + (at.m0 + r0) * g.ldc + j,
-                     .c_stride = g.ldc,
-                     .start = start.data,
-                     .start_stride = start.stride};
-    const auto kernel = p.kernels.tile[g.a_transposed][vectors - 1][r1 - r0 - 1];
-    if (cols == vectors * lanes)
-      kernel(t);
-    else
-      edge_tile(kernel, t, r1 - r0, cols);
+  const int64_t m0 = p.tile_row(tile), rows = p.tile_row(tile + 1) - m0;
+  const int64_t cols = std::min(p.width, g.N - j), vectors = cols <= p.kernels.lanes ? 1 : 2;
+  const Piece start = start_of(g, m0, j, depth.k0);
+  t.K = depth.k1 - depth.k0;
+  t.c = g.c + m0 * g.ldc + j;
+  t.c_stride = g.ldc;
+  t.start = start.data;
+  t.start_stride = start.stride;
+  const bool by_columns = g.a_transposed || p.pack_a;
+  if (!t.fetch) {  // its own rows of A, one line ahead
+    t.fetch = by_columns ? t.b : t.a + kFetchSteps;
+    t.fetch_step = by_columns ? 0 : t.a_stride;
+    t.fetch_next = by_columns ? 0 : kFetchSteps;
   }
-  if (at.k1 == g.K && (g.activation != Activation::none || g.pre))
+  const auto kernel = p.kernels.tile[by_columns][vectors - 1][rows - 1];
+  if (cols == vectors * p.kernels.lanes)
+    kernel(t);
+  else
+    edge_tile(kernel, t, rows, cols);
+  if (depth.k1 == g.K && (g.activation != Activation::none || g.pre))
     p.kernels.finish({.activation = g.activation,
                       .rows = rows,
                       .cols = cols,
-                      .c = g.c + at.m0 * g.ldc + j,
-                      .pre = g.pre ? g.pre + at.m0 * g.ldc + j : nullptr,
+                      .c = t.c,
+                      .pre = g.pre ? g.pre + m0 * g.ldc + j : nullptr,
                       .stride = g.ldc});
 }
 
-// A block of C. packed_b, when given, holds all panels of columns [n_first, …) over [at.k0, at.k1).
-void run_block(const Plan& p, const Block& at, const float* packed_b, int64_t n_first) {
+// Tiles [first, last) of A, each as [k][row], one after the other.
+const float* pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth) {
+  const int64_t K = depth.k1 - depth.k0, m0 = p.tile_row(first);
+  float* dst = scratch().a.get((p.tile_row(last) - m0) * K + 16);
+  const auto pack = p.g.a_transposed ? p.kernels.pack_tile_columns : p.kernels.pack_tile_rows;
+  for (int64_t tile = first; tile < last; ++tile) {
+    const int64_t m = p.tile_row(tile);
+    pack(a_at(p.g, m, depth.k0), p.g.lda, dst + (m - m0) * K, K, p.tile_row(tile + 1) - m);
+  }
+  return dst;
+}
+
+// Where tile `tile` reads A: in place, or from what pack_a_tiles made of tiles from `first` on.
+Piece a_tile(const Plan& p, int64_t tile, Depth depth, const float* packed, int64_t first) {
+  const int64_t m = p.tile_row(tile);
+  if (!packed) return {a_at(p.g, m, depth.k0), p.g.lda};
+  return {packed + (m - p.tile_row(first)) * (depth.k1 - depth.k0), p.tile_row(tile + 1) - m};
+}
+
+// Columns [n0, n1) of all rows: a panel of B at a time, packed on the way, meets every tile of A.
+void run_short_columns(const Plan& p, int64_t n0, int64_t n1) {
   const GemmArgs& g = p.g;
-  for (int64_t k0 = at.k0; k0 < at.k1; k0 += p.block_k) {
-    Block part = at;
-    part.k0 = k0;
-    part.k1 = std::min(at.k1, k0 + p.block_k);
-    int64_t a_stride = 0;
-    const float* a = pack_a_block(p, part, a_stride);
-    for (int64_t j = at.n0; j < at.n1; j += p.width) {
-      if (packed_b) {
-        const float* panel = packed_b + (j - n_first) * (at.k1 - at.k0) + (k0 - at.k0) * p.width;
-        run_panel(p, part, a, a_stride, j, panel, p.width);
-      } else if (p.pack_b || j + p.width > g.N) {
+  for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
+    const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
+    const float* a = p.pack_a ? pack_a_tiles(p, 0, p.tiles, depth) : nullptr;
+    for (int64_t j = n0; j < n1; j += p.width) {
+      Piece b{b_at(g, k0, j), g.ldb};
+      if (p.pack_b || j + p.width > g.N) {
         float* panel = scratch().b.get(p.block_k * p.width);
-        pack_b_panel(p, part.k0, part.k1, j, panel);
-        run_panel(p, part, a, a_stride, j, panel, p.width);
-      } else {
-        run_panel(p, part, a, a_stride, j, b_at(g, k0, j), g.ldb);
+        pack_b_panel(p, depth, j, panel);
+        b = {panel, p.width};
+      }
+      const int64_t next = j + p.width;
+      for (int64_t tile = 0; tile < p.tiles; ++tile) {
+        const Piece rows = a_tile(p, tile, depth, a, 0);
+        GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = b.data, .b_stride = b.stride};
+        // The first two tiles fetch the next panel of B: its two halves.
+        if (next + p.width <= n1 && tile < 2) {
+          const int64_t half = tile * p.width / 2;
+          t.fetch = g.b_transposed ? b_at(g, k0, next + half) : b_at(g, k0, next) + half;
+          t.fetch_step = g.ldb;
+          t.fetch_next = g.b_transposed ? kFetchSteps : kFetchSteps * g.ldb;
+        }
+        run_tile(p, tile, j, depth, t);
       }
     }
   }
 }
 
-// How many equal parts, a multiple of `unit` each, to cut n into, at most `most`.
+// Packed panels of B for columns [n0, n1), `depth` deep.
+struct PackedB {
+  const float* data;
+  Depth depth;
+  int64_t n0, n1;
+};
+
+// Tiles [first, last) against panels of B that lie ready.
+void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b) {
+  const GemmArgs& g = p.g;
+  const int64_t block_n = std::max<int64_t>(1, kBlockB / p.block_k / p.width) * p.width;
+  for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
+    const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
+    for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
+      const float* a = nullptr;
+      for (int64_t tile = first, group = first; tile < last; ++tile) {
+        if (p.pack_a && (tile - first) % kPackedTiles == 0) {
+          group = tile;
+          a = pack_a_tiles(p, tile, std::min(last, tile + kPackedTiles), depth);
+        }
+        const Piece rows = a_tile(p, tile, depth, a, group);
+        for (int64_t j = j0; j < std::min(b.n1, j0 + block_n); j += p.width) {
+          const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
+          GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
+          if (j == j0 && tile + 1 < last && !p.pack_a) {  // fetch the next tile of A
+            t.fetch = a_at(g, p.tile_row(tile + 1), k0);
+            t.fetch_step = g.a_transposed ? 0 : g.lda;
+            t.fetch_next = kFetchSteps;
+          }
+          run_tile(p, tile, j, depth, t);
+        }
+      }
+    }
+  }
+}
+
+// How many parts to cut n units into, at most `most`.
 int64_t cut(int64_t n, int64_t unit, int64_t most) { return std::clamp<int64_t>(most, 1, ceil_div(n, unit)); }
 
 // All of C's rows fit one block: every panel of B is used by one task, which packs it for itself.
@@ -178,15 +225,9 @@ void run_short(const Plan& p) {
   const GemmArgs& g = p.g;
   const int64_t threads = num_threads();
   int64_t parts = 1;
-  if (threads > 1) {
-    const int64_t worth = g.M * g.N * g.K / kTaskWork;
-    parts = cut(g.N, p.width, std::min(worth, threads * 2));
-    if (parts < threads) parts = cut(g.N, p.width, std::min(worth, threads));
-  }
+  if (threads > 1) parts = cut(g.N, p.width, std::min(g.M * g.N * g.K / kTaskWork, threads * 2));
   const int64_t step = round_up(ceil_div(g.N, parts), p.width);
-  parallel_for(ceil_div(g.N, step), [&](int64_t n) {
-    run_block(p, {0, g.M, n * step, std::min(g.N, (n + 1) * step), 0, g.K}, nullptr, 0);
-  });
+  parallel_for(ceil_div(g.N, step), [&](int64_t n) { run_short_columns(p, n * step, std::min(g.N, (n + 1) * step)); });
 }
 
 // Many rows: B is packed once, all threads together, then shared by the blocks of rows.
@@ -196,25 +237,19 @@ void run_tall(const Plan& p) {
   const int64_t chunk_n = std::max(p.width, kPackedFloats / chunk_k / p.width * p.width);
   float* packed = scratch().shared.get(std::min(chunk_n, round_up(g.N, p.width)) * chunk_k);
   for (int64_t k0 = 0; k0 < g.K; k0 += chunk_k) {
-    const int64_t k1 = std::min(g.K, k0 + chunk_k), depth = k1 - k0;
+    const Depth depth{k0, std::min(g.K, k0 + chunk_k)};
+    const int64_t K = depth.k1 - k0;
     for (int64_t n0 = 0; n0 < g.N; n0 += chunk_n) {
-      const int64_t n1 = std::min(g.N, n0 + chunk_n), panels = ceil_div(n1 - n0, p.width);
-      parallel_blocks(panels, std::max<int64_t>(1, 32768 / (depth * p.width)), [&](int64_t first, int64_t last) {
-        for (int64_t q = first; q < last; ++q) pack_b_panel(p, k0, k1, n0 + q * p.width, packed + q * p.width * depth);
-      });
+      const int64_t n1 = std::min(g.N, n0 + chunk_n);
+      parallel_blocks(ceil_div(n1 - n0, p.width), std::max<int64_t>(1, 32768 / (K * p.width)),
+                      [&](int64_t first, int64_t last) {
+                        for (int64_t q = first; q < last; ++q)
+                          pack_b_panel(p, depth, n0 + q * p.width, packed + q * p.width * K);
+                      });
       const int64_t threads = num_threads();
-      int64_t row_parts = ceil_div(g.M, kBlockM);
-      row_parts = std::max(row_parts, cut(g.M, p.kernels.tile_rows * 4, round_up(row_parts, threads)));
-      const int64_t column_parts =
-          row_parts >= threads * 4 ? 1 : cut(n1 - n0, p.width * 4, ceil_div(threads * 4, row_parts));
-      const int64_t step_n = round_up(ceil_div(n1 - n0, column_parts), p.width);
-      const int64_t columns = ceil_div(n1 - n0, step_n);
-      parallel_for(row_parts * columns, [&](int64_t task) {
-        const int64_t r = task / columns, c = task % columns;
-        run_block(p,
-                  {g.M * r / row_parts, g.M * (r + 1) / row_parts, n0 + c * step_n, std::min(n1, n0 + (c + 1) * step_n),
-                   k0, k1},
-                  packed, n0);
+      const int64_t parts = threads == 1 ? 1 : cut(p.tiles, 4, threads * 4);
+      parallel_for(parts, [&](int64_t n) {
+        run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, {packed, depth, n0, n1});
       });
     }
   }
@@ -283,15 +318,21 @@ void gemm(const GemmArgs& g) noexcept {
     return finish_columns(g, kernels, 0, g.N);
   }
   if (g.M <= (g.b_transposed ? kDotRows : 4)) return run_few_rows(g, kernels);
-  const int64_t width = 2 * kernels.lanes;
-  const int64_t depth = ceil_div(g.K, ceil_div(g.K, kBlockK));
-  const bool pack_b = g.b_transposed || g.M > kDirectRows;
-  const bool pack_a = g.N > 4 * width;
-  const Plan plan{.g = g, .kernels = kernels, .width = width, .block_k = depth, .pack_a = pack_a, .pack_b = pack_b};
-  if (g.M <= kBlockM)
-    run_short(plan);
-  else
+  const int64_t width = 2 * kernels.lanes, tiles = ceil_div(g.M, kernels.tile_rows);
+  const bool tall = g.M > kShortRows;
+  const Plan plan{.g = g,
+                  .kernels = kernels,
+                  .width = width,
+                  .block_k = ceil_div(g.K, ceil_div(g.K, tall ? kTallBlockK : kBlockK)),
+                  .tiles = tiles,
+                  .tile_rows = g.M / tiles,
+                  .longer_tiles = g.M % tiles,
+                  .pack_a = g.a_transposed && g.N >= 4 * width,
+                  .pack_b = g.b_transposed || g.M > kDirectRows};
+  if (tall)
     run_tall(plan);
+  else
+    run_short(plan);
 }
 
 void gemm_batched(const GemmArgs& args, const GemmBatch& batch) noexcept {

@@ -30,63 +30,73 @@ constexpr bool kManyRegisters = false;
 #endif
 constexpr int kTileRows = kManyRegisters ? kMaxTileRows : 6;
 
-// Address of A's element (R, 0). Rows are grouped by three behind one pointer each: p, p + s and p + 2s are
-// all x86 addressing modes, so 14 rows need five pointers, not fourteen.
-template <int R, bool kByColumns>
-HWY_INLINE const float* row_at(const float* const* a, int64_t stride) {
-  if constexpr (kByColumns) return a[0] + R;
-  return a[R / 3] + (R % 3) * stride;
+// The sums of a tile. Every index into it is a compile-time constant: with a loop variable, or a lambda in
+// between, the compiler keeps a copy of the sums in memory and stores to it on every step.
+template <int MR, int NV>
+struct Sums {
+  V v[MR * NV];
+};
+
+// Where A's rows are. Grouped by three behind one pointer each: p, p + s and p + 2s are all x86 addressing modes,
+// so 14 rows need five pointers, not fourteen.
+template <int MR, bool kByColumns>
+struct RowPointers {
+  static constexpr int kGroups = kByColumns ? 1 : (MR + 2) / 3;
+  const float* p[kGroups];
+  int64_t stride;
+
+  template <int R>
+  HWY_INLINE float at() const {
+    if constexpr (kByColumns) return p[0][R];
+    return p[R / 3][(R % 3) * stride];
+  }
+};
+
+template <int R, int MR, int NV, bool kByColumns>
+HWY_INLINE void multiply_row(Sums<MR, NV>& acc, const RowPointers<MR, kByColumns>& a, V b0, V b1) {
+  const V x = hn::Set(D(), a.template at<R>());
+  acc.v[R * NV] = hn::MulAdd(x, b0, acc.v[R * NV]);
+  if constexpr (NV == 2) acc.v[R * NV + 1] = hn::MulAdd(x, b1, acc.v[R * NV + 1]);
 }
 
-template <int NV, bool kByColumns, size_t... R>
-HWY_INLINE void multiply_row(V* acc, const V* b, const float* const* a, int64_t stride, std::index_sequence<R...>) {
+template <int MR, int NV, bool kByColumns, size_t... R, size_t... G, size_t... I>
+HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::index_sequence<G...>,
+                         std::index_sequence<I...>) {
   const D d;
-  const auto one_row = [&](int r, const float* element) HWY_ATTR {
-    const V x = hn::Set(d, *element);
-    acc[r * NV] = hn::MulAdd(x, b[0], acc[r * NV]);
-    if constexpr (NV == 2) acc[r * NV + 1] = hn::MulAdd(x, b[1], acc[r * NV + 1]);
+  Sums<MR, NV> acc;
+  ((acc.v[I] = hn::Zero(d)), ...);
+  RowPointers<MR, kByColumns> a;
+  a.stride = t.a_stride;
+  ((a.p[G] = t.a + 3 * G * t.a_stride), ...);
+  const float* HWY_RESTRICT b = t.b;
+  const int64_t b_stride = t.b_stride, step = kByColumns ? t.a_stride : 1;
+  ((hwy::Prefetch(t.c + R * t.c_stride), hwy::Prefetch(t.c + R * t.c_stride + kWidth - 1)), ...);
+  const auto step_k = [&]() HWY_ATTR {
+    const V b0 = hn::LoadU(d, b), b1 = NV == 2 ? hn::LoadU(d, b + kLanes) : b0;
+    (multiply_row<static_cast<int>(R)>(acc, a, b0, b1), ...);
+    b += b_stride;
+    ((a.p[G] += step), ...);
   };
-  (one_row(R, row_at<R, kByColumns>(a, stride)), ...);
-}
-
-template <int NV, size_t... R>
-HWY_INLINE void store_rows(const V* acc, const GemmTile& t, std::index_sequence<R...>) {
-  const D d;
-  const auto one_vector = [&](int64_t r, int64_t v) HWY_ATTR {
-    const V start = hn::LoadU(d, t.start + r * t.start_stride + v * kLanes);
-    hn::StoreU(hn::Add(acc[r * NV + v], start), d, t.c + r * t.c_stride + v * kLanes);
-  };
-  (one_vector(R / NV, R % NV), ...);
-}
-
-template <size_t... I>
-HWY_INLINE void clear(V* acc, std::index_sequence<I...>) {
-  ((acc[I] = hn::Zero(D())), ...);
+  int64_t k = t.K;
+  const int64_t fetch_step = t.fetch_step;
+  for (const float* fetch_line = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_line += t.fetch_next) {
+    const float* fetch = fetch_line;
+    for (int u = 0; u < kFetchSteps; ++u, fetch += fetch_step) {
+      __builtin_prefetch(fetch, 0, 2);  // into L2
+      step_k();
+    }
+  }
+  for (; k > 0; --k) step_k();
+  ((hn::StoreU(hn::Add(acc.v[I], hn::LoadU(d, t.start + (I / NV) * t.start_stride + (I % NV) * kLanes)), d,
+               t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)),
+   ...);
 }
 
 template <int MR, int NV, bool kByColumns>
 void tile(const GemmTile& t) {
-  const D d;
-  constexpr int kGroups = kByColumns ? 1 : (MR + 2) / 3;
-  V acc[MR * NV];
-  clear(acc, std::make_index_sequence<MR * NV>());
-  const float* a[kGroups];
-  for (int g = 0; g < kGroups; ++g) a[g] = t.a + 3 * g * t.a_stride;
-  const float* HWY_RESTRICT b = t.b;
-  const int64_t a_stride = t.a_stride, b_stride = t.b_stride;
-  for (int r = 0; r < MR; ++r) {
-    hwy::Prefetch(t.c + r * t.c_stride);
-    hwy::Prefetch(t.c + r * t.c_stride + kWidth - 1);
-  }
-  for (int64_t k = t.K; k > 0; --k) {
-    V row[NV];
-    row[0] = hn::LoadU(d, b);
-    if constexpr (NV == 2) row[1] = hn::LoadU(d, b + kLanes);
-    multiply_row<NV, kByColumns>(acc, row, a, a_stride, std::make_index_sequence<MR>());
-    b += b_stride;
-    for (int g = 0; g < kGroups; ++g) a[g] += kByColumns ? a_stride : 1;
-  }
-  store_rows<NV>(acc, t, std::make_index_sequence<MR * NV>());
+  run_tile<MR, NV, kByColumns>(t, std::make_index_sequence<MR>(),
+                               std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
+                               std::make_index_sequence<MR * NV>());
 }
 
 // c[i, 0..N) += Σ over U consecutive k of a[i,k] B[k, 0..N): U rows of B stream by, the rows of C stay in L1.
@@ -149,16 +159,28 @@ HWY_INLINE hn::Vec<D4> sum_blocks(DV d, hn::Vec<DV> v) {
   }
 }
 
-// Four consecutive floats of rows 0, 4, 8, 12 (as many as the vector has 128-bit blocks).
+// Four consecutive floats, from k on, of rows 0, 4, 8, 12 (as many as the vector has 128-bit blocks).
 template <class DV>
-HWY_INLINE hn::Vec<DV> load_blocks(DV d, const float* p, int64_t stride) {
+HWY_INLINE hn::Vec<DV> load_blocks(DV d, const float* const* row, int64_t k) {
   if constexpr (hn::MaxLanes(d) == 4) {
-    return hn::LoadU(d, p);
+    return hn::LoadU(d, row[0] + k);
   } else {
     const hn::Half<DV> dh;
-    constexpr int64_t kHalfRows = static_cast<int64_t>(hn::MaxLanes(dh));
-    return hn::Combine(d, load_blocks(dh, p + kHalfRows * stride, stride), load_blocks(dh, p, stride));
+    return hn::Combine(d, load_blocks(dh, row + hn::MaxLanes(dh), k), load_blocks(dh, row, k));
   }
+}
+
+// out[j] = element k + j of every row, j = 0..3, one lane a row.
+HWY_INLINE void transpose_rows(const float* const* row, int64_t k, V* out) {
+  const D d;
+  const V r0 = load_blocks(d, row, k), r1 = load_blocks(d, row + 1, k);
+  const V r2 = load_blocks(d, row + 2, k), r3 = load_blocks(d, row + 3, k);
+  const V low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
+  const V high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
+  out[0] = hn::InterleaveLower(d, low02, low13);
+  out[1] = hn::InterleaveUpper(d, low02, low13);
+  out[2] = hn::InterleaveLower(d, high02, high13);
+  out[3] = hn::InterleaveUpper(d, high02, high13);
 }
 #endif
 
@@ -201,32 +223,23 @@ HWY_INLINE void dot_block(const GemmFewRows& f, int64_t i, int64_t j) {
   }
 }
 
+template <int MR>
+HWY_INLINE void dot_blocks(const GemmFewRows& f, int64_t rows, int64_t i, int64_t j) {
+  if constexpr (MR > 1)
+    if (rows < MR) return dot_blocks<MR - 1>(f, rows, i, j);
+  dot_block<MR>(f, i, j);
+}
+
 void few_rows_transposed(const GemmFewRows& f) {
   constexpr int kRows = kManyRegisters ? 6 : 3;
+  const int64_t parts = (f.M + kRows - 1) / kRows, rows = f.M / parts, longer = f.M % parts;
   int64_t j = 0;
-  for (; j + 4 <= f.N; j += 4) {
-    int64_t i = 0;
-    for (; i + kRows <= f.M; i += kRows) dot_block<kRows>(f, i, j);
-    switch (f.M - i) {
-      case 1:
-        dot_block<1>(f, i, j);
-        break;
-      case 2:
-        dot_block<2>(f, i, j);
-        break;
-      case 3:
-        dot_block<3>(f, i, j);
-        break;
-      case 4:
-        dot_block<kManyRegisters ? 4 : 1>(f, i, j);
-        break;
-      case 5:
-        dot_block<kManyRegisters ? 5 : 1>(f, i, j);
-        break;
-      default:
-        break;
+  for (; j + 4 <= f.N; j += 4)
+    for (int64_t n = 0, i = 0; n < parts; ++n) {
+      const int64_t now = rows + (n < longer);
+      dot_blocks<kRows>(f, now, i, j);
+      i += now;
     }
-  }
   const D d;
   for (; j < f.N; ++j) {
     const float* b = f.b + j * f.b_stride;
@@ -258,30 +271,20 @@ void pack(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols)
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR
-// dst[k*kWidth + r] = src[r*stride + k] for one vector of rows r and k = 0..3.
-HWY_INLINE void transpose_four(const float* src, int64_t stride, float* dst) {
-  const D d;
-  const V r0 = load_blocks(d, src, stride), r1 = load_blocks(d, src + stride, stride);
-  const V r2 = load_blocks(d, src + 2 * stride, stride), r3 = load_blocks(d, src + 3 * stride, stride);
-  const V low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-  const V high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-  hn::StoreU(hn::InterleaveLower(d, low02, low13), d, dst);
-  hn::StoreU(hn::InterleaveUpper(d, low02, low13), d, dst + kWidth);
-  hn::StoreU(hn::InterleaveLower(d, high02, high13), d, dst + 2 * kWidth);
-  hn::StoreU(hn::InterleaveUpper(d, high02, high13), d, dst + 3 * kWidth);
-}
-#endif
-
 void pack_transposed(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) {
   int64_t j = 0;
 #if HWY_TARGET != HWY_SCALAR
   for (; j + kLanes <= cols; j += kLanes) {
-    const float* from = src + j * stride;
+    const float* row[kLanes];
+    for (int r = 0; r < kLanes; ++r) row[r] = src + (j + r) * stride;
     int64_t k = 0;
-    for (; k + 4 <= K; k += 4) transpose_four(from + k, stride, dst + k * kWidth + j);
+    for (; k + 4 <= K; k += 4) {
+      V out[4];
+      transpose_rows(row, k, out);
+      for (int64_t i = 0; i < 4; ++i) hn::StoreU(out[i], D(), dst + (k + i) * kWidth + j);
+    }
     for (; k < K; ++k)
-      for (int r = 0; r < kLanes; ++r) dst[k * kWidth + j + r] = from[r * stride + k];
+      for (int r = 0; r < kLanes; ++r) dst[k * kWidth + j + r] = row[r][k];
   }
 #endif
   if (j == kWidth) return;
@@ -289,6 +292,39 @@ void pack_transposed(const float* src, int64_t stride, float* dst, int64_t K, in
     for (int64_t r = j; r < cols; ++r) dst[k * kWidth + r] = src[r * stride + k];
     std::fill(dst + k * kWidth + cols, dst + (k + 1) * kWidth, 0.0f);
   }
+}
+
+// dst[k*rows + r] = src[k*stride + r]: whole vectors are copied and what is too much is overwritten by the next k.
+void pack_tile_columns(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) {
+  const D d;
+  const int64_t vectors = (rows + kLanes - 1) / kLanes;
+  // The last rows of A have no room to read too much.
+  const int64_t excess = vectors * kLanes - rows;
+  const int64_t loose = std::max<int64_t>(0, K - (excess + stride - 1) / stride);
+  int64_t k = 0;
+  for (; k < loose; ++k, src += stride, dst += rows)
+    for (int64_t v = 0; v < vectors; ++v) hn::StoreU(hn::LoadU(d, src + v * kLanes), d, dst + v * kLanes);
+  for (; k < K; ++k, src += stride, dst += rows) std::copy_n(src, rows, dst);
+}
+
+// dst[k*rows + r] = src[r*stride + k]; writes up to a vector beyond the end of dst.
+void pack_tile_rows(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) {
+  int64_t k = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  constexpr int kGroups = (kTileRows + kLanes - 1) / kLanes;
+  const float* row[kGroups * kLanes];
+  for (int64_t r = 0; r < kGroups * kLanes; ++r) row[r] = src + std::min(r, rows - 1) * stride;
+  const int64_t groups = (rows + kLanes - 1) / kLanes;
+  for (; k + 4 <= K; k += 4, dst += 4 * rows) {
+    V out[kGroups][4];
+    for (int64_t g = 0; g < groups; ++g) transpose_rows(row + g * kLanes, k, out[g]);
+    for (int64_t j = 0; j < 4; ++j)
+      for (int64_t g = 0; g < groups; ++g) hn::StoreU(out[g][j], d, dst + j * rows + g * kLanes);
+  }
+#endif
+  for (; k < K; ++k, dst += rows)
+    for (int64_t r = 0; r < rows; ++r) dst[r] = src[r * stride + k];
 }
 
 template <class F>
@@ -341,6 +377,8 @@ GemmKernels make_table() {
   k.few_rows_transposed = &few_rows_transposed;
   k.pack = &pack;
   k.pack_transposed = &pack_transposed;
+  k.pack_tile_columns = &pack_tile_columns;
+  k.pack_tile_rows = &pack_tile_rows;
   k.finish = &finish;
   return k;
 }

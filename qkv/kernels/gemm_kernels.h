@@ -20,7 +20,12 @@ struct GemmTile {
   int64_t c_stride = 0;
   const float* start = nullptr;
   int64_t start_stride = 0;
+  // What to bring into the cache meanwhile, one line a step of k: line u of group n at fetch + n*fetch_next +
+  // u*fetch_step, u < kFetchSteps, for as many groups as K allows.
+  const float* fetch = nullptr;
+  int64_t fetch_step = 0, fetch_next = 0;
 };
+constexpr int kFetchSteps = 16;
 
 /// A few rows of C at once, without packing: c[i, j] += Σ_k a[i*a_stride + k] · op(B)[k, j], i < M, j < N.
 struct GemmFewRows {
@@ -57,6 +62,9 @@ struct GemmKernels {
   void (*pack)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
   /// dst[k*width + j] = src[j*stride + k], width = 2 vectors; zero for cols ≤ j < width.
   void (*pack_transposed)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
+  /// One tile of A as [k][row]: dst[k*rows + r] from src[k*stride + r] or src[r*stride + k]. dst has a vector to spare.
+  void (*pack_tile_columns)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
+  void (*pack_tile_rows)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
   void (*finish)(const GemmFinish&) = nullptr;
 };
 

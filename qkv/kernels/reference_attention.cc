@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "qkv/kernels/attention_rows.h"
+#include "qkv/kernels/attention_visibility.h"
 #include "qkv/kernels/dropout.h"
 
 namespace qkv::kernels::reference {
@@ -141,6 +141,11 @@ void compute_row(const AttentionInputs<T>& in, const Sequence& s, int64_t h, int
     if (in.rule.bias.data) row.z[at] += static_cast<double>(in.rule.bias.row(s.b, h, i)[j * in.rule.bias.k_stride]);
   }
   if (row.empty) return;
+  if (std::any_of(row.z.begin(), row.z.end(), [](double z) { return std::isnan(z); })) {
+    row.lse = std::numeric_limits<double>::quiet_NaN();
+    for (size_t j = 0; j < Lk; ++j) row.p[j] = row.visible[j] ? row.lse : 0;
+    return;
+  }
   switch (in.rule.normaliser) {
     case Normaliser::softmax:
       return softmax(row);

@@ -1,4 +1,5 @@
 // Experiment: one head a relative offset makes self-attention a convolution; compared with a direct one.
+#include <algorithm>
 #include <cmath>
 
 #include "qkv/base/error.h"
@@ -59,10 +60,40 @@ HeadPositions make_positions(const Problem& p, Rng& rng) {
 Tensor attention_convolution(const Problem& p, const HeadPositions& at, const ScoreRule& rule) {
   const int64_t n = p.length + p.kernel - 1;
   const Tensor v = reshape(p.x.to(DType::f32), {1, 1, n, p.inputs});
-  const Tensor heads = attention(at.q, at.k, v, rule);                                      // [1, H, length, inputs]
+  const Tensor heads = attention(at.q, at.k, v, rule);  // [1, H, length, inputs]
   const Tensor joined = reshape(permute(heads, {0, 2, 1, 3}), {p.length, p.kernel * p.inputs});
   const Tensor output = reshape(p.filter.to(DType::f32), {p.outputs, p.kernel * p.inputs});  // W_O
   return linear(joined, output);                                                             // [length, outputs]
+}
+
+Series channel(const std::string& name, const Tensor& y, int color, Marks marks) {
+  Series s{.name = name, .marks = marks, .color = color};
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    s.x.push_back(static_cast<double>(i));
+    s.y.push_back(y.at({i, 0}));
+  }
+  return s;
+}
+
+void draw(Result& r, const Problem& p, const HeadPositions& at, double beta) {
+  r.pictures.push_back(
+      Plot{.title = "A convolution by attention",
+           .caption = "Kernel " + std::to_string(p.kernel) + ", " + std::to_string(p.inputs) +
+                      " channels; the first output channel.",
+           .x = {.title = "position", .whole = true},
+           .y = {.title = "output"},
+           .series = {
+               channel("direct convolution", direct_convolution(p, p.x), 0, Marks::kLine),
+               channel(lab::at("attention, β", beta), attention_convolution(p, at, with_scale(beta)), 0, Marks::kDots),
+               channel(lab::at("attention, β", beta / 10), attention_convolution(p, at, with_scale(beta / 10)), 1,
+                       Marks::kLineAndDots)}});
+  const Tensor weights = attention_score_array(at.q, at.k, with_scale(beta));  // [1, H, length, n]
+  Maps maps{"One head an offset", {}, 3, "Keys include the zeros the signal is padded with at both ends."};
+  for (int64_t h = 0; h < std::min<int64_t>(p.kernel, 6); ++h) {
+    maps.maps.push_back(weight_map("head " + std::to_string(h) + ": offset " + std::to_string(h - (p.kernel - 1) / 2),
+                                   reshape(slice(weights, 1, h, h + 1), {weights.dim(2), weights.dim(3)})));
+  }
+  r.pictures.push_back(maps);
 }
 
 }  // namespace
@@ -82,7 +113,8 @@ Result run_convolution(const Settings& set) {
   Rng rng(static_cast<uint64_t>(set.get_integer("seed")));
   Result r;
   r.claim =
-      "Multi-head self-attention with one head for each relative offset is a convolution: head h copies position i + h, "
+      "Multi-head self-attention with one head for each relative offset is a convolution: head h copies position i + "
+      "h, "
       "and its slice of W_O is the kernel's slice for that offset.";
   r.formula =
       "q_{i}^{(h)} = p_{i+h},  k_{j} = p_{j} orthonormal, β → ∞:  head h gives x_{i+h}\n"
@@ -95,7 +127,8 @@ Result run_convolution(const Settings& set) {
       const HeadPositions heads = make_positions(p, rng);
       const Tensor wanted = direct_convolution(p, p.x);
       const std::string point = "kernel " + std::to_string(kernel) + ", channels " + std::to_string(c);
-      r.exact(point, "largest error, β = 30", 0, largest_difference(attention_convolution(p, heads, with_scale(30)), wanted));
+      r.exact(point, "largest error, β = 30", 0,
+              largest_difference(attention_convolution(p, heads, with_scale(30)), wanted));
       r.exact(point, "largest error, hard", 0, largest_difference(attention_convolution(p, heads, hard), wanted));
       if (c == channels) break;
     }
@@ -113,9 +146,11 @@ Result run_convolution(const Settings& set) {
             largest_difference(direct_convolution(p, contiguous(washed)), wanted),
             largest_difference(attention_convolution(p, heads, with_scale(beta)), wanted));
   }
-  r.note("Many heads are to attention what the taps of a kernel are to a convolution, and many output channels are many "
-         "kernels: W_O mixes heads as a convolution mixes taps. Attention chooses its offsets from the data, a "
-         "convolution has them fixed.");
+  draw(r, p, heads, set.get_number("beta"));
+  r.note(
+      "Many heads are to attention what the taps of a kernel are to a convolution, and many output channels are many "
+      "kernels: W_O mixes heads as a convolution mixes taps. Attention chooses its offsets from the data, a "
+      "convolution has them fixed.");
   return r;
 }
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 #include <string_view>
 
 #include "qkv/lab/experiments.h"
@@ -121,10 +120,31 @@ void compare_paths(Result& r, int64_t n, int64_t d, Rng& rng) {
   const Tensor all = reshape(concat(x, 0), {1, n, d});
   const Tensor last = slice(attention(all, all, all), 1, n - 1, n);  // [1, 1, d]
   const Tensor state = recurrent(x, weight);                         // [1, d]
-  r.exact(at("n", double(n)), "attention: steps one after another", 1, double(ways_through(last, x[0], "attention").longest));
-  r.exact(at("n", double(n)), "attention: path from first to last", 1, double(ways_through(last, x[0], "attention").shortest));
-  r.exact(at("n", double(n)), "RNN: steps one after another", double(n), double(ways_through(state, x[0], "tanh").longest));
-  r.exact(at("n", double(n)), "RNN: path from first to last", double(n), double(ways_through(state, x[0], "tanh").shortest));
+  r.exact(at("n", double(n)), "attention: steps one after another", 1,
+          double(ways_through(last, x[0], "attention").longest));
+  r.exact(at("n", double(n)), "attention: path from first to last", 1,
+          double(ways_through(last, x[0], "attention").shortest));
+  r.exact(at("n", double(n)), "RNN: steps one after another", double(n),
+          double(ways_through(state, x[0], "tanh").longest));
+  r.exact(at("n", double(n)), "RNN: path from first to last", double(n),
+          double(ways_through(state, x[0], "tanh").shortest));
+}
+
+// Measured dots, and a line of the predicted power through the last of them.
+void draw(Result& r, const char* title, const char* axis, const std::vector<std::pair<const Timing*, std::string>>& all,
+          const std::vector<double>& powers) {
+  Plot plot{.title = title,
+            .caption = "Dots: the shortest of several runs. Lines: the predicted power, through the last dot.",
+            .x = {.title = axis, .log = true},
+            .y = {.title = "seconds", .log = true}};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Timing& t = *all[i].first;
+    const int color = static_cast<int>(i);
+    plot.series.push_back(curve(all[i].second, {t.size.front(), t.size.back(), true}, color,
+                                [&](double x) { return t.seconds.back() * std::pow(x / t.size.back(), powers[i]); }));
+    plot.series.push_back(dots("", t.size, t.seconds, color));
+  }
+  r.pictures.push_back(plot);
 }
 
 }  // namespace
@@ -158,15 +178,20 @@ Result run_cost(const Settings& set) {
   const int64_t short_n = std::max<int64_t>(16, n / 8);
   const Timing by_d = sweep(widest, 4, [&](int64_t w) { return attention_time(short_n, w, -1, rng); });
   const Timing by_d_rnn = sweep(widest, 3, [&](int64_t w) { return recurrent_time(short_n / 4, w, rng); });
-  r.timed(at("n up to", double(n)), "attention: power of n", 2, by_n.power());
-  r.timed(at("n up to", double(n)), "windowed attention: power of n", 1, by_n_window.power());
-  r.timed(at("n up to", double(n)), "RNN: power of n", 1, by_n_rnn.power());
-  r.timed(at("d up to", double(widest)), "attention: power of d", 1, by_d.power());
-  r.timed(at("d up to", double(widest)), "RNN: power of d", 2, by_d_rnn.power());
-  r.note("Steps and paths are counted in the recorded operations themselves; the powers are slopes of log time, which "
-         "caches, vector units and the cost of starting an operation bend.");
-  r.note("Attention is the cheaper of the two while n < d, and the only one of the two that a parallel machine can do in "
-         "one go; beyond that the window (or a longer path) has to pay for the square.");
+  r.timed("n up to " + std::to_string(n), "attention: power of n", 2, by_n.power());
+  r.timed("n up to " + std::to_string(n), "windowed attention: power of n", 1, by_n_window.power());
+  r.timed("n up to " + std::to_string(n), "RNN: power of n", 1, by_n_rnn.power());
+  r.timed("d up to " + std::to_string(widest), "attention: power of d", 1, by_d.power());
+  r.timed("d up to " + std::to_string(widest), "RNN: power of d", 2, by_d_rnn.power());
+  draw(r, "Time over the length", "length n",
+       {{&by_n, "attention, n²"}, {&by_n_window, "windowed attention, n"}, {&by_n_rnn, "RNN, n"}}, {2, 1, 1});
+  draw(r, "Time over the width", "width d", {{&by_d, "attention, d"}, {&by_d_rnn, "RNN, d²"}}, {1, 2});
+  r.note(
+      "Steps and paths are counted in the recorded operations themselves; the powers are slopes of log time, which "
+      "caches, vector units and the cost of starting an operation bend.");
+  r.note(
+      "Attention is the cheaper of the two while n < d, and the only one of the two that a parallel machine can do in "
+      "one go; beyond that the window (or a longer path) has to pay for the square.");
   return r;
 }
 

@@ -18,8 +18,7 @@ constexpr Experiment kExperiments[] = {
     {"noisy-keys", "one head: the average swings when a key's length is noisy", noisy_keys_settings, run_noisy_keys},
     {"two-heads", "two heads: the average stays steady under the same noise", two_heads_settings, run_two_heads},
     {"beta", "from soft to hard: entropy over beta, and why beta = 1/sqrt(d)", beta_settings, run_beta},
-    {"perturbed-key", "how the output moves when one key is moved a little", perturbed_key_settings,
-     run_perturbed_key},
+    {"perturbed-key", "how the output moves when one key is moved a little", perturbed_key_settings, run_perturbed_key},
     {"elongated-key", "a longer key wins weight if it points along the query, else loses it", elongated_key_settings,
      run_elongated_key},
     {"key-query-value", "what the K, Q and V matrices add to self-attention", key_query_value_settings,
@@ -73,8 +72,46 @@ void Result::timed(std::string at, std::string quantity, double predicted, doubl
   rows.push_back({std::move(at), std::move(quantity), predicted, measured, Kind::timed, 0, 0.5});
 }
 
+std::vector<double> Result::measured_of(std::string_view quantity) const {
+  std::vector<double> values;
+  for (const Row& row : rows) {
+    if (row.quantity == quantity) values.push_back(row.measured);
+  }
+  return values;
+}
+
+std::vector<double> Result::reach_of(std::string_view quantity) const {
+  std::vector<double> values;
+  for (const Row& row : rows) {
+    if (row.quantity == quantity) values.push_back(3 * row.standard_error);
+  }
+  return values;
+}
+
 int64_t Result::disagreements() const {
-  return std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.agrees(); });
+  return std::count_if(rows.begin(), rows.end(),
+                       [](const Row& row) { return row.kind != Kind::timed && !row.agrees(); });
+}
+
+std::string plain_formula(const std::string& formula) {
+  std::string out;
+  for (size_t i = 0; i < formula.size(); ++i) {
+    if (formula[i] != '{') {
+      out += formula[i];
+      continue;
+    }
+    const size_t close = std::min(formula.find('}', i), formula.size());
+    const std::string inside = formula.substr(i + 1, close - i - 1);
+    // One character, whatever its number of bytes, needs no parentheses.
+    const auto letters = std::count_if(inside.begin(), inside.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    if (inside == "2" && !out.empty() && out.back() == '^') {
+      out.replace(out.size() - 1, 1, "²");
+    } else {
+      out += letters == 1 ? inside : "(" + inside + ")";
+    }
+    i = close;
+  }
+  return out;
 }
 
 std::span<const Experiment> experiment_table() { return kExperiments; }

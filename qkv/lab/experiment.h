@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "qkv/base/settings.h"
+#include "qkv/lab/picture.h"
 
 namespace qkv::lab {
 
@@ -38,6 +40,7 @@ struct Result {
   std::string formula;  // one line a formula
   std::vector<Row> rows;
   std::vector<std::string> notes;  // how to read it; the common wrong answer and how it fails
+  std::vector<Picture> pictures;   // the first one alone tells the story
 
   void exact(std::string at, std::string quantity, double predicted, double measured);
   void sampled(std::string at, std::string quantity, double predicted, double measured, double standard_error);
@@ -45,14 +48,21 @@ struct Result {
   void timed(std::string at, std::string quantity, double predicted, double measured);
   void note(std::string text) { notes.push_back(std::move(text)); }
 
+  /// Measurements (and three standard errors of them) of every row with this quantity, in order.
+  std::vector<double> measured_of(std::string_view quantity) const;
+  std::vector<double> reach_of(std::string_view quantity) const;
+  /// Rows that do not agree, timed ones left out.
   int64_t disagreements() const;
 };
+
+/// A formula without its braces: "α_{a} = e^{βt}/2" → "α_a = e^(βt)/2".
+std::string plain_formula(const std::string& formula);
 
 /// One row of the table of experiments.
 struct Experiment {
   const char* name;
-  const char* summary;                // one line
-  Settings (*settings)();             // every parameter, with default, help and limits
+  const char* summary;                 // one line
+  Settings (*settings)();              // every parameter, with default, help and limits
   Result (*run)(const Settings& set);  // throws ConfigError where parameters contradict each other
 };
 

@@ -90,14 +90,24 @@ Result run_masks(const Settings& set) {
                v = batch_of_one(gaussian(n, d, rng));  // [1, n, d]
   Result r;
   r.claim =
-      "A mask gives hidden keys a weight of exactly 0 and lets the others share 1; a query that sees no key gets a zero "
+      "A mask gives hidden keys a weight of exactly 0 and lets the others share 1; a query that sees no key gets a "
+      "zero "
       "row, and nothing that is hidden, not even NaN, reaches an output.";
   r.formula =
-      "valid length:  j < len;   causal:  j ≤ i;   window:  i − left ≤ j ≤ i + right;   boolean:  mask_{ij} true = takes "
+      "valid length:  j < len;   causal:  j ≤ i;   window:  i − left ≤ j ≤ i + right;   boolean:  mask_{ij} true = "
+      "takes "
       "part\n"
       "visible pairs:  n·len;   n(n + 1)/2;   n(l + r + 1) − l(l + 1)/2 − r(r + 1)/2";
   const std::vector<Masked> masks = make_masks(n, valid, set.get_integer("left"), set.get_integer("right"));
-  for (const Masked& m : masks) compare_map(r, m, unbatched(attention_score_array(q, k, m.rule)));
+  Maps maps{"What each mask leaves of the attention", {}, 2, "Hatched cells are hidden: their weight is exactly 0."};
+  for (const Masked& m : masks) {
+    const Tensor weights = unbatched(attention_score_array(q, k, m.rule));  // [n, n]
+    compare_map(r, m, weights);
+    HeatMap map = weight_map(m.name, weights);
+    for (const float w : map.values) map.hidden.push_back(w == 0 ? 1 : 0);
+    maps.maps.push_back(map);
+  }
+  r.pictures.push_back(maps);
 
   // NaN in the keys and values behind the valid length.
   Tensor k_bad = k.clone(), v_bad = v.clone();
@@ -115,8 +125,9 @@ Result run_masks(const Settings& set) {
   r.exact(masks[3].name, "output of query 0, which sees no key", 0,
           largest(slice(attention(q, k, v, masks[3].rule), 1, 0, 1)));
   compare_masked_softmax(r, rng);
-  r.note("The mask acts before the softmax: a hidden key takes no share of the weight. Zeroing weights after the softmax "
-         "would leave rows that no longer sum to 1.");
+  r.note(
+      "The mask acts before the softmax: a hidden key takes no share of the weight. Zeroing weights after the softmax "
+      "would leave rows that no longer sum to 1.");
   return r;
 }
 

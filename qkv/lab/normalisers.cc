@@ -96,6 +96,33 @@ std::vector<double> parse_scores(const std::string& text) {
   return z;
 }
 
+void draw(Result& r, const std::vector<double>& z, double beta) {
+  Plot plot{.title = "Two keys: the weight of one as its score pulls ahead",
+            .caption = "Lines: predicted; dots: measured.",
+            .x = {.title = "x, the difference of the scores"},
+            .y = {.title = "weight of the first key", .low = 0.0, .high = 1.0}};
+  const std::vector<double> x = {-2.5, -1.5, -0.75, -0.25, 0, 0.25, 0.75, 1.5, 2.5};
+  HeatMap map{.title = "weights", .row_title = "normaliser", .column_title = "score"};
+  map.columns = static_cast<int64_t>(z.size());
+  map.numbers = true;
+  for (const double score : z) map.column_labels.push_back(at("z", score));
+  int color = 0;
+  for (const Named& n : kNormalisers) {
+    plot.series.push_back(curve(n.name, {-3, 3}, color, [&](double d) {
+      return d >= 0 ? weight_of_two(n.normaliser, d) : 1 - weight_of_two(n.normaliser, -d);
+    }));
+    std::vector<double> y;
+    for (const double d : x) y.push_back(library_weights(n.normaliser, {d, 0}, 1)[0]);
+    plot.series.push_back(dots("", x, y, color++));
+    for (const double w : library_weights(n.normaliser, z, beta)) map.values.push_back(static_cast<float>(w));
+    map.row_labels.push_back(n.name);
+    ++map.rows;
+  }
+  r.pictures.push_back(plot);
+  r.pictures.push_back(
+      Maps{"The same scores through each, " + at("β", beta), {map}, 1, "Empty cells are exact zeros."});
+}
+
 }  // namespace
 
 Settings normalisers_settings() {
@@ -109,10 +136,12 @@ Result run_normalisers(const Settings& set) {
   const std::vector<double> z = parse_scores(set.get_text("scores"));
   Result r;
   r.claim =
-      "Softmax never gives a key exactly nothing; 1.5-entmax and sparsemax do, and all of them go from uniform at β = 0 to "
+      "Softmax never gives a key exactly nothing; 1.5-entmax and sparsemax do, and all of them go from uniform at β = "
+      "0 to "
       "hard attention as β grows.";
   r.formula =
-      "softmax: p_{i} ∝ e^{βz_{i}};   1.5-entmax: p_{i} = max(0, βz_{i}/2 − τ)^{2};   sparsemax: p_{i} = max(0, βz_{i} − "
+      "softmax: p_{i} ∝ e^{βz_{i}};   1.5-entmax: p_{i} = max(0, βz_{i}/2 − τ)^{2};   sparsemax: p_{i} = max(0, βz_{i} "
+      "− "
       "τ);   hard: one-hot (ties share)\n"
       "two keys, βz_{1} − βz_{2} = x:  sigmoid(x);   ¼(x/2 + √(2 − x^{2}/4))^{2};   ½(1 + x);   1";
   for (const Named& n : kNormalisers) {
@@ -136,8 +165,11 @@ Result run_normalisers(const Settings& set) {
               weight_of_two(n.normaliser, x), library_weights(n.normaliser, {x, 0}, 1)[0]);
     }
   }
-  r.note("Sparse weights are exact zeros: such keys take no part in the output and get no gradient. Hard weights are "
-         "constants to the gradient, so a model with hard attention cannot learn where to look by back-propagation alone.");
+  draw(r, z, set.get_number("beta") / 4);
+  r.note(
+      "Sparse weights are exact zeros: such keys take no part in the output and get no gradient. Hard weights are "
+      "constants to the gradient, so a model with hard attention cannot learn where to look by back-propagation "
+      "alone.");
   return r;
 }
 

@@ -1,4 +1,5 @@
 // Experiment: without positions self-attention cannot tell order; sinusoids and rotations give it relative positions.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -82,6 +83,34 @@ void show_equivariance(Result& r, const Tensor& x, const Tensor& p, Rng& rng) {
           largest_difference(self_attention(y + p), reordered(self_attention(x + p), order)));
 }
 
+void draw(Result& r, const Tensor& p, const Tensor& similar, int64_t column) {
+  const int64_t n = p.dim(0), d = p.dim(1);
+  Plot plot{
+      .title = "Sinusoidal positions: four columns of the encoding",
+      .caption = "Width " + std::to_string(d) + ". Each pair of columns is a sine and a cosine of one wavelength.",
+      .x = {.title = "position i", .whole = true},
+      .y = {.title = "P_ij"}};
+  for (int64_t j = std::min(column, std::max<int64_t>(0, d - 4)); j < d && plot.series.size() < 4; ++j) {
+    Series s{.name = "column " + std::to_string(j), .color = static_cast<int>(plot.series.size())};
+    for (int64_t i = 0; i < n; ++i) {
+      s.x.push_back(static_cast<double>(i));
+      s.y.push_back(p.at({i, j}));
+    }
+    plot.series.push_back(s);
+  }
+  r.pictures.push_back(plot);
+  HeatMap table = weight_map("P", p), product = weight_map("P_i·P_j", similar);
+  table.row_title = "position";
+  table.column_title = "column";
+  product.row_title = product.column_title = "position";
+  table.value_title = product.value_title = "value";
+  table.scale = product.scale = MapScale::kCentered;
+  r.pictures.push_back(Maps{"The encoding and its products",
+                            {table, product},
+                            2,
+                            "Along each diagonal the products are equal: they know the distance alone."});
+}
+
 }  // namespace
 
 Settings positions_settings() {
@@ -96,16 +125,18 @@ Settings positions_settings() {
 
 Result run_positions(const Settings& set) {
   const int64_t d = set.get_integer("dim"), n = set.get_integer("positions"), shift = set.get_integer("shift");
-  if (d % 2 != 0) throw ConfigError("--dim " + std::to_string(d) + ": sines and cosines come in pairs; give an even number");
+  if (d % 2 != 0)
+    throw ConfigError("--dim " + std::to_string(d) + ": sines and cosines come in pairs; give an even number");
   if (set.get_integer("column") + 4 > d && d >= 4) {
-    throw ConfigError("--column " + std::to_string(set.get_integer("column")) + ": four columns from there do not fit --dim " +
-                      std::to_string(d));
+    throw ConfigError("--column " + std::to_string(set.get_integer("column")) +
+                      ": four columns from there do not fit --dim " + std::to_string(d));
   }
   Rng rng(static_cast<uint64_t>(set.get_integer("seed")));
   const Tensor x = gaussian(n, d, rng), p = sinusoids(n, d);  // [n, d]
   Result r;
   r.claim =
-      "Without positions self-attention is permutation-equivariant: shuffle the inputs and the outputs are shuffled the "
+      "Without positions self-attention is permutation-equivariant: shuffle the inputs and the outputs are shuffled "
+      "the "
       "same way, nothing else; sinusoids break that, and a shift of position is a rotation of them.";
   r.formula =
       "attention(πx) = π attention(x)\n"
@@ -127,10 +158,15 @@ Result run_positions(const Settings& set) {
 
   // Rotary positions: turn q and k themselves, and every score depends on the distance alone.
   const Tensor q = gaussian(n, d, rng) * (1 / std::sqrt(double(d))), k = gaussian(n, d, rng);
-  const Tensor here = raw_scores(rotated(q, 0), rotated(k, 0)), there = raw_scores(rotated(q, shift), rotated(k, shift));
-  r.exact(at("rotary, all positions +", double(shift)), "largest change of a score", 0, largest_difference(here, there));
-  r.note("Positions are needed wherever order carries meaning; a class token over a bag of features, or attention masked to "
-         "a window, may do without.");
+  const Tensor here = raw_scores(rotated(q, 0), rotated(k, 0)),
+               there = raw_scores(rotated(q, shift), rotated(k, shift));
+  r.exact("rotary, all positions + " + std::to_string(shift), "largest change of a score", 0,
+          largest_difference(here, there));
+  draw(r, p, similar, set.get_integer("column"));
+  r.note(
+      "Positions are needed wherever order carries meaning; a class token over a bag of features, or attention masked "
+      "to "
+      "a window, may do without.");
   return r;
 }
 

@@ -1,4 +1,5 @@
-// Experiment: attention that is the identity, with a linear map in its values, is a linear layer run over the positions.
+// Experiment: attention that is the identity, with a linear map in its values, is a linear layer run over the
+// positions.
 #include <cmath>
 
 #include "qkv/lab/experiments.h"
@@ -6,6 +7,19 @@
 #include "qkv/ops/ops.h"
 
 namespace qkv::lab {
+namespace {
+
+// One output channel over the positions.
+Series channel(const char* name, const Tensor& y, int color, Marks marks) {
+  Series s{.name = name, .marks = marks, .color = color};
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    s.x.push_back(static_cast<double>(i));
+    s.y.push_back(y.at({i, 0}));
+  }
+  return s;
+}
+
+}  // namespace
 
 Settings running_linear_settings() {
   Settings s;
@@ -23,11 +37,11 @@ Result run_running_linear(const Settings& set) {
                 out = set.get_integer("outputs");
   check_orthogonal(n, d, "orthonormal positional keys");
   Rng rng(static_cast<uint64_t>(set.get_integer("seed")));
-  const Tensor positions = orthonormal(n, d, rng);                                            // [n, d]
+  const Tensor positions = orthonormal(n, d, rng);  // [n, d]
   const Tensor x = gaussian(n, in, rng), weight = gaussian(out, in, rng) * (1 / std::sqrt(double(in)));
-  const Tensor wanted = linear(x, weight);                                   // [n, out], the running linear layer
+  const Tensor wanted = linear(x, weight);  // [n, out], the running linear layer
   const Tensor others = (sum(wanted, 0, true) - wanted) * (1.0 / double(n - 1));
-  const Tensor value = linear(batch_of_one(x), weight.to(DType::f32));       // [1, n, out]: W_V carries the map
+  const Tensor value = linear(batch_of_one(x), weight.to(DType::f32));  // [1, n, out]: W_V carries the map
   const auto attend = [&](const ScoreRule& rule) {
     return unbatched(attention(batch_of_one(positions), batch_of_one(positions), value, rule));  // [n, out]
   };
@@ -55,8 +69,18 @@ Result run_running_linear(const Settings& set) {
   for (int64_t i = 0; i < n; ++i) apart = std::max(apart, largest_difference(row(flat, i), row(flat, 0)));
   r.exact("β = 0", "largest difference between two outputs", 0, apart);
   r.exact("β = 0", "error against W times the mean input", 0, largest_difference(row(flat, 0), mean_value));
-  r.note("Common wrong answer: \"β = 0 gives a running linear layer\". At β = 0 every position sees the same average, so "
-         "all outputs are equal; each position keeps its own input only as β → ∞ (or with hard attention).");
+  r.pictures.push_back(
+      Plot{.title = "A linear layer run over the positions, by attention",
+           .caption = "The first output channel. Hard attention lies on the linear layer; β = 0 is flat.",
+           .x = {.title = "position", .whole = true},
+           .y = {.title = "output"},
+           .series = {channel("linear layer W x_i", wanted, 0, Marks::kLine),
+                      channel("attention, hard (β → ∞)", attend(hard), 0, Marks::kDots),
+                      channel("attention, β = 2", attend(with_scale(2)), 2, Marks::kLineAndDots),
+                      channel("attention, β = 0", flat, 1, Marks::kLineAndDots)}});
+  r.note(
+      "Common wrong answer: \"β = 0 gives a running linear layer\". At β = 0 every position sees the same average, so "
+      "all outputs are equal; each position keeps its own input only as β → ∞ (or with hard attention).");
   return r;
 }
 

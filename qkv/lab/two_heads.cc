@@ -1,4 +1,5 @@
 // Experiment: two heads, one a key, average two values steadily under noise that makes one head swing.
+#include <algorithm>
 #include <cmath>
 
 #include "qkv/lab/experiments.h"
@@ -44,6 +45,52 @@ void compare_ratio(Result& r, const std::string& at, const std::string& which, c
   r.sampled(at, "variance of one head / of two" + which, p1.variance / p2.variance, ratio, error);
 }
 
+// The first draws one after another: what a reader of the outputs would see.
+void draw_outputs(Result& r, const Outcome& one, const Outcome& two) {
+  constexpr size_t kShown = 120;
+  std::vector<double> x, y1, y2;
+  for (size_t i = 0; i < std::min(kShown, one.measured.weight_of_a.size()); ++i) {
+    x.push_back(static_cast<double>(i));
+    y1.push_back(one.measured.weight_of_a[i]);
+    y2.push_back(two.measured.weight_of_a[i]);
+  }
+  r.pictures.push_back(
+      Plot{.title = "The same noisy keys, one head and two: the weight of v_a from draw to draw",
+           .caption = "One head swings between 0 and 1. Two heads stay at ½ but for the draws in which "
+                      "the length of k_a is near zero or negative.",
+           .x = {.title = "draw", .whole = true},
+           .y = {.title = "weight of v_a", .low = 0.0, .high = 1.0},
+           .series = {dots("one head, q = t(μ_a + μ_b)", x, y1, 1), dots("two heads, tμ_a and tμ_b", x, y2, 0)}});
+}
+
+// Predicted variance of each design over the noise.
+void draw_variances(Result& r, const NoisyLookup& base, const std::vector<const Outcome*>& measured) {
+  const char* const names[] = {"one head", "heads μ_a ± μ_b", "two heads", "two heads, lengths > 0"};
+  const Heads* const designs[] = {&kOne, &kWrong, &kTwo, &kTwo};
+  const int colors[] = {1, 2, 0, 3};
+  Plot plot{.title = "Variance of the output: two heads against one",
+            .caption = "Only k_a noisy. Lines: predicted; dots: measured, with three standard errors.",
+            .x = {.title = "variance s² of the length of k_a"},
+            .y = {.title = "variance of the output", .log = true, .low = 1e-6, .high = 1.0}};
+  for (size_t i = 0; i < 4; ++i) {
+    Series line{.name = names[i], .color = colors[i]};
+    for (int k = 2; k <= 40; ++k) {
+      NoisyLookup n = base;
+      n.heads = *designs[i];
+      n.variance_a = base.variance_a * k / 40.0;
+      const SplitMoments p = predicted_moments(n);
+      line.x.push_back(n.variance_a);
+      line.y.push_back(std::max(1e-6, i < 3 ? p.all.variance : p.positive.variance));
+    }
+    plot.series.push_back(line);
+    const MeasuredMoments& m = measured[i]->measured;
+    const Moments &value = i < 3 ? m.value.all : m.value.positive,
+                  &error = i < 3 ? m.standard_error.all : m.standard_error.positive;
+    plot.series.push_back(dots("", {base.variance_a}, {value.variance}, colors[i], {3 * error.variance}));
+  }
+  r.pictures.push_back(plot);
+}
+
 void noisy_case(Result& r, const std::string& at, const NoisyLookup& lookup, int64_t samples, uint64_t seed) {
   const Outcome one = outcome(lookup, kOne, samples, seed), two = outcome(lookup, kTwo, samples, seed);
   compare_all(r, at, "one head", one);
@@ -59,7 +106,11 @@ void noisy_case(Result& r, const std::string& at, const NoisyLookup& lookup, int
                   {one.measured.value.positive, one.measured.standard_error.positive, m.positive, e.positive});
     if (two.measured.negative_draws > 1) compare(r, at, "two heads, a length < 0", p.negative, m.negative, e.negative);
   }
-  compare_all(r, at, "heads μ_a ± μ_b", outcome(lookup, kWrong, samples, seed));
+  const Outcome wrong = outcome(lookup, kWrong, samples, seed);
+  compare_all(r, at, "heads μ_a ± μ_b", wrong);
+  if (lookup.variance_others > 0 || lookup.variance_a <= 0) return;
+  draw_outputs(r, one, two);
+  draw_variances(r, lookup, {&one, &wrong, &two, &two});
 }
 
 void noiseless_case(Result& r, NoisyLookup lookup, uint64_t seed) {
@@ -87,17 +138,20 @@ Result run_two_heads(const Settings& set) {
       "because a head that looks for one key alone does not care how long that key is.";
   r.formula =
       "c = ½(c_{1} + c_{2}),  c_{1} ≈ v_{a} and c_{2} ≈ v_{b} while λ_{a}, λ_{b} > 0\n"
-      "Var c = ¼(Var S_{1} |v_{a} − v̄_{≠a}|^{2} + Var S_{2} |v_{b} − v̄_{≠b}|^{2}),  S_{1} = e^{tλ_{a}}/(e^{tλ_{a}} + m − "
+      "Var c = ¼(Var S_{1} |v_{a} − v̄_{≠a}|^{2} + Var S_{2} |v_{b} − v̄_{≠b}|^{2}),  S_{1} = e^{tλ_{a}}/(e^{tλ_{a}} + m "
+      "− "
       "1),  P(λ < 0) = Φ(−1/s)";
   noiseless_case(r, base, seed);
   noisy_case(r, "k_a noisy", base, samples, seed);
   NoisyLookup every = base;
   every.variance_others = base.variance_a;
   noisy_case(r, "all keys noisy", every, samples, seed);
-  r.note("A negative λ_a turns key a away from head 1, which then averages all the other values; such draws are reported "
-         "apart.");
-  r.note("Common wrong answer: q_1 = t(μ_a + μ_b), q_2 = t(μ_a − μ_b). Weights are never negative, so the second head "
-         "cannot subtract: it copies v_a, and the mean is ¾ v_a + ¼ v_b, with the swing of the first head on top.");
+  r.note(
+      "A negative λ_a turns key a away from head 1, which then averages all the other values; such draws are reported "
+      "apart.");
+  r.note(
+      "Common wrong answer: q_1 = t(μ_a + μ_b), q_2 = t(μ_a − μ_b). Weights are never negative, so the second head "
+      "cannot subtract: it copies v_a, and the mean is ¾ v_a + ¼ v_b, with the swing of the first head on top.");
   return r;
 }
 

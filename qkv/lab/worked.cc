@@ -78,6 +78,10 @@ Attended attend(Result& r, const std::string& step, const Matrix& q, const Matri
   const Matrix z = scaled_scores(q, k), p = row_softmax(z), h = product(p, v);
   compare(r, step, "scores", z, unbatched(attention_score_array(tq, tk, {}, ScoreStage::raw)));
   compare(r, step, "weights", p, unbatched(attention_score_array(tq, tk, {})));
+  HeatMap map = weight_map(step, attention_score_array(tq, tk, {}));
+  map.numbers = true;
+  if (r.pictures.empty()) r.pictures.push_back(Maps{"The weights of each part", {}, 3, ""});
+  std::get<Maps>(r.pictures[0]).maps.push_back(map);
   const Tensor out = unbatched(attention(tq, tk, tv));
   compare(r, step, "output", h, out);
   return {h, out};
@@ -121,8 +125,9 @@ Result run_worked(const Settings& set) {
     const Tensor heads = concat({one.measured, two.measured}, 1).to(DType::f32);  // [4, 4]
     compare(r, "3. two heads", "Z", product(joined, kWo), linear(heads, tensor(turned(kWo)).to(DType::f32)));
   }
-  r.note("X = [−2 1 .5; 1 1.5 −.5; −1.5 1 −.5; −2 −2.5 1.5], q = [−2 1 −1]; the weight matrices stand in the source of "
-         "this experiment and in docs/LAB.md.");
+  r.note(
+      "X = [−2 1 .5; 1 1.5 −.5; −1.5 1 −.5; −2 −2.5 1.5], q = [−2 1 −1]; the weight matrices stand in the source of "
+      "this experiment and in docs/LAB.md.");
   return r;
 }
 

@@ -35,11 +35,13 @@ struct DecodeOptions {
   double length_penalty = 0;
   int64_t max_length = 0;  // 0: the task's own limit
   int64_t n_best = 1;
+  bool align = false;  // also which source word each target word looked at
 };
 
 struct Prediction {
   std::string text;
-  double score = 0;  // log probability
+  double score = 0;       // log probability
+  std::string alignment;  // "0-0 1-2 …": source word - target word, where asked for
 };
 
 /// One figure for each of several groups of cases: exact match by length, accuracy by class.
@@ -48,7 +50,8 @@ struct Breakdown {
   std::string by;      // "length"
   std::string figure;  // "exact match"
   std::vector<double> x, y;
-  double trained_to = 0;  // groups above this were never trained on (0: no such border)
+  std::vector<int64_t> counts;  // cases in each group
+  double trained_to = 0;        // groups above this were never trained on (0: no such border)
 };
 
 /// One input with what should have come out and what did.
@@ -60,7 +63,8 @@ struct Case {
 struct Evaluation {
   Metrics metrics;  // "loss" is always among them
   std::vector<Breakdown> breakdowns;
-  std::vector<Case> errors;  // some that came out wrong, at most about twenty
+  std::vector<Case> errors;        // some that came out wrong, at most about twenty
+  std::vector<std::string> notes;  // lines to print under the figures: signatures, what was skipped
 };
 
 /// One input run through the model with its attention: what maps, reports and the page show.

@@ -30,7 +30,7 @@ std::vector<double> log_ticks(double low, double high) {
   if (!(low > 0) || !(low < high) || !std::isfinite(high)) return ticks;
   const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9)),
             last = static_cast<int>(std::ceil(std::log10(high) - 1e-9));
-  const bool between = last - first <= 2;
+  const bool between = high / low < 300;
   const int stride = std::max(1, (last - first) / 8);
   for (int e = first; e <= last; ++e) {
     if ((e - first) % stride != 0) continue;

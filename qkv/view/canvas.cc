@@ -115,12 +115,14 @@ void Canvas::line(Point from, Point to, const LineStyle& style) {
 
 void Canvas::polyline(std::span<const Point> points, const LineStyle& style) {
   if (points.size() < 2) return;
+  cairo_new_path(cr(cairo_));
   for (const Point& p : points) cairo_line_to(cr(cairo_), p.x, p.y);
   stroke(style);
 }
 
 void Canvas::polygon(std::span<const Point> points, Rgb color, double alpha) {
   if (points.size() < 3) return;
+  cairo_new_path(cr(cairo_));
   for (const Point& p : points) cairo_line_to(cr(cairo_), p.x, p.y);
   cairo_close_path(cr(cairo_));
   set_color(cr(cairo_), color, alpha);
@@ -187,6 +189,7 @@ void Canvas::text(Point at, const std::string& text, const TextStyle& style) {
   set_color(c, style.color, 1);
   cairo_move_to(c, -extent.x - extent.w * style.across, -extent.h * style.down);
   pango_cairo_show_layout(c, layout.get());
+  cairo_new_path(c);  // or the next stroke would begin at the text
   cairo_restore(c);
 }
 

@@ -109,13 +109,12 @@ std::string describe_weights(const HeatMap& map) {
     }
   }
   if (rows == 0) return "Every cell is masked or zero.";
-  std::string text = "A " + map.row_title + "'s largest weight is " +
-                     format_number(peaks / static_cast<double>(rows), 2) + " on average";
+  std::string text = "Largest weight in a row: " + format_number(peaks / static_cast<double>(rows), 2) + " on average";
   if (wide_rows > 0) {
-    text += "; the entropy is " + format_number(100 * spread / static_cast<double>(wide_rows), 2) + "% of uniform";
+    text += "; entropy: " + format_number(100 * spread / static_cast<double>(wide_rows), 2) + "% of uniform";
   }
   if (masked > 0) {
-    text += "; " + std::to_string(masked) + " of " + std::to_string(map.rows * map.columns) + " cells are masked";
+    text += "; " + std::to_string(masked) + " of " + std::to_string(map.rows * map.columns) + " cells masked";
   }
   return text + ".";
 }

@@ -38,8 +38,7 @@ std::vector<std::string> split_characters(const std::string& text) {
 std::string token_label(const std::vector<std::string>& labels, int64_t i, const Terminal& terminal) {
   std::string text = labels.empty() ? std::to_string(i) : visible_token(labels[static_cast<size_t>(i)]);
   if (!terminal.utf8) {
-    std::string ascii;
-    for (const std::string& c : split_characters(text)) ascii += c.size() == 1 ? c : "?";
+    const std::string ascii = ascii_text(text);
     text = ascii.size() <= kMaxLabel ? ascii : ascii.substr(0, kMaxLabel - 2) + "..";
     return text;
   }
@@ -192,9 +191,10 @@ std::string terminal_heatmap(const HeatMap& map, const Terminal& terminal) {
   const Style style{terminal, colors};
   const int labels = label_width(map, terminal);
   const auto fits = [&](int64_t cell) { return labels + 1 + map.columns * cell <= terminal.width; };
+  const auto shown = [&](const std::string& text) { return terminal.utf8 ? valid_utf8(text) : ascii_text(text); };
   std::string out;
-  if (!map.title.empty()) out += valid_utf8(map.title) + "\n";
-  out += valid_utf8(map.row_title) + (terminal.utf8 ? " ↓  " : " (down)  ") + valid_utf8(map.column_title) +
+  if (!map.title.empty()) out += shown(map.title) + "\n";
+  out += shown(map.row_title) + (terminal.utf8 ? " ↓  " : " (down)  ") + shown(map.column_title) +
          (terminal.utf8 ? " →" : " (across)") + "\n";
   if (map.rows <= kMaxLines && fits(1)) {
     out += draw_rows(map, style, labels, fits(2) ? 2 : 1);
@@ -202,7 +202,7 @@ std::string terminal_heatmap(const HeatMap& map, const Terminal& terminal) {
     out += draw_dense(map, style, labels);
   }
   out += legend(map, style, labels + 1);
-  if (!map.caption.empty()) out += valid_utf8(map.caption) + "\n";
+  if (!map.caption.empty()) out += shown(map.caption) + "\n";
   return out;
 }
 

@@ -75,6 +75,14 @@ std::string visible_token(std::string_view token) {
   return out;
 }
 
+std::string ascii_text(std::string_view text) {
+  const std::string valid = valid_utf8(text);
+  std::string out;
+  for_each_char(valid,
+                [&](gunichar c, std::string_view) { out += c >= 0x20 && c < 0x7F ? static_cast<char>(c) : '?'; });
+  return out;
+}
+
 int display_width(std::string_view text) {
   int width = 0;
   for_each_char(text, [&](gunichar c, std::string_view) { width += char_width(c); });

@@ -11,6 +11,8 @@ std::string valid_utf8(std::string_view text);
 /// A token as a label: space ␣, newline ↵, tab ⇥, other control characters as their pictures, direction overrides
 /// and invalid bytes as U+FFFD, the empty token as ∅. A space inside a longer token stays a space.
 std::string visible_token(std::string_view token);
+/// One '?' for every character that is not printable ASCII.
+std::string ascii_text(std::string_view text);
 /// Terminal columns of valid UTF-8: 2 for East Asian wide characters and emoji, 0 for combining marks.
 int display_width(std::string_view text);
 /// At most `columns` wide: a longer text keeps its two ends around "…".
