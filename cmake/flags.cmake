@@ -2,6 +2,9 @@
 function(qkv_compile_options target)
   # No contraction behind our back: a*b+c is fused only where the code says so, so results do not depend on it.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -ffp-contract=off)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on std::string operator+ (GCC bug 105651)
+  endif()
   if(QKV_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

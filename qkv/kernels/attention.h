@@ -99,6 +99,7 @@ struct AttentionStats {
   Strided<T> max_weight;     // largest weight
   Strided<T> argmax;         // its key (first on ties; -1 for an empty row)
   Strided<T> mean_distance;  // Σ p |i + offset - j|
+  Strided<T> lse;            // as in AttentionOutputs
 };
 
 /// Which part of the score matrix to hand out: rows [row_begin, row_end) of one (b, h).

@@ -379,6 +379,7 @@ void attention_stats(const AttentionInputs<T>& in, const AttentionStats<T>& stat
     put(stats.max_weight, max_weight);
     put(stats.argmax, argmax);
     put(stats.mean_distance, distance);
+    put(stats.lse, row.lse);
   });
 }
 

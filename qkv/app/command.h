@@ -1,0 +1,25 @@
+// The commands of the program: one file each, one row in the table of commands.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace qkv::app {
+
+using Arguments = std::vector<std::string>;  // without the program's and the command's name
+
+struct Command {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments& arguments);  // returns the exit code; throws qkv::Error
+};
+
+/// All commands, in the order --help lists them.
+std::span<const Command> command_table();
+
+int run_train(const Arguments& arguments);
+int run_attend(const Arguments& arguments);
+int run_explain(const Arguments& arguments);
+
+}  // namespace qkv::app

@@ -1,0 +1,55 @@
+// The program: finds the command, runs it, and turns every error into one line and an exit code.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "qkv/app/command.h"
+#include "qkv/base/error.h"
+
+namespace {
+
+void print_help() {
+  std::puts("qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n\ncommands:");
+  for (const auto& command : qkv::app::command_table()) std::printf("  %-9s %s\n", command.name, command.summary);
+  std::puts("\n'qkv COMMAND --help' explains one command. Exit codes: 0 done, 1 failed, 2 wrong usage.");
+}
+
+int run(const std::string& name, const qkv::app::Arguments& arguments) {
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return 0;
+  }
+  if (name == "--version") {
+    std::puts("qkv " QKV_VERSION);
+    return 0;
+  }
+  for (const auto& command : qkv::app::command_table()) {
+    if (name == command.name) return command.run(arguments);
+  }
+  std::string names;
+  for (const auto& command : qkv::app::command_table())
+    names += (names.empty() ? "" : ", ") + std::string(command.name);
+  throw qkv::ConfigError("unknown command '" + name + "'; there are: " + names);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto fail = [](const char* what, int code) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "qkv: %s\n", what);
+    return code;
+  };
+  try {
+    const std::string name = argc > 1 ? argv[1] : "--help";
+    return run(name, {argv + std::min(argc, 2), argv + argc});
+  } catch (const qkv::ConfigError& e) {
+    return fail(e.what(), 2);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; use a smaller input, batch or model", 1);
+  } catch (const std::exception& e) {
+    return fail(e.what(), 1);
+  }
+}

@@ -1,0 +1,144 @@
+// Declared options: parsing, limits and look-up.
+#include "qkv/base/settings.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "qkv/base/error.h"
+
+namespace qkv {
+namespace {
+
+std::string shown(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+std::string range(const Setting& s) {
+  const bool low = std::isfinite(s.low), high = std::isfinite(s.high);
+  if (low && high) return " between " + shown(s.low) + " and " + shown(s.high);
+  if (low) return " of at least " + shown(s.low);
+  return high ? " of at most " + shown(s.high) : "";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string s;
+  for (const std::string& w : words) s += (s.empty() ? "" : ", ") + w;
+  return s;
+}
+
+[[noreturn]] void refuse(const Setting& s, std::string_view value, const std::string& expected) {
+  throw ConfigError("--" + s.name + ": '" + std::string(value) + "' is not " + expected);
+}
+
+template <class T>
+T parsed(const Setting& s, std::string_view value, const char* kind) {
+  T out{};
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+  const auto v = static_cast<double>(out);
+  if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(v) || v < s.low || v > s.high) {
+    refuse(s, value, kind + range(s));
+  }
+  return out;
+}
+
+void check(const Setting& s, std::string_view value) {
+  switch (s.kind) {
+    case SettingKind::integer:
+      parsed<int64_t>(s, value, "a whole number");
+      break;
+    case SettingKind::number:
+      parsed<double>(s, value, "a number");
+      break;
+    case SettingKind::flag:
+      if (value != "true" && value != "false") refuse(s, value, "true or false");
+      break;
+    case SettingKind::choice:
+      for (const std::string& c : s.choices) {
+        if (c == value) return;
+      }
+      refuse(s, value, "one of: " + joined(s.choices));
+    case SettingKind::text:
+      break;
+  }
+}
+
+}  // namespace
+
+Settings& Settings::declare(Setting setting) {
+  if (has(setting.name)) throw ConfigError("setting '" + setting.name + "' declared twice");
+  check(setting, setting.value);
+  all_.push_back(std::move(setting));
+  return *this;
+}
+
+Settings& Settings::integer(std::string name, int64_t value, std::string help, double low, double high) {
+  return declare({std::move(name), std::to_string(value), std::move(help), SettingKind::integer, low, high, {}});
+}
+Settings& Settings::number(std::string name, double value, std::string help, double low, double high) {
+  return declare({std::move(name), shown(value), std::move(help), SettingKind::number, low, high, {}});
+}
+Settings& Settings::text(std::string name, std::string value, std::string help) {
+  return declare({.name = std::move(name), .value = std::move(value), .help = std::move(help), .choices = {}});
+}
+Settings& Settings::flag(std::string name, bool value, std::string help) {
+  return declare({.name = std::move(name),
+                  .value = value ? "true" : "false",
+                  .help = std::move(help),
+                  .kind = SettingKind::flag,
+                  .choices = {}});
+}
+Settings& Settings::choice(std::string name, std::string value, std::vector<std::string> choices, std::string help) {
+  return declare({.name = std::move(name),
+                  .value = std::move(value),
+                  .help = std::move(help),
+                  .kind = SettingKind::choice,
+                  .choices = std::move(choices)});
+}
+
+void Settings::set(std::string_view name, std::string_view value) {
+  for (Setting& s : all_) {
+    if (s.name != name) continue;
+    check(s, value);
+    s.value = value;
+    return;
+  }
+  std::vector<std::string> names;
+  for (const Setting& s : all_) names.push_back(s.name);
+  throw ConfigError("unknown setting '" + std::string(name) + "'; there are: " + joined(names));
+}
+
+Settings& Settings::include(const Settings& other) {
+  for (const Setting& s : other.all_) declare(s);
+  return *this;
+}
+
+bool Settings::has(std::string_view name) const {
+  for (const Setting& s : all_) {
+    if (s.name == name) return true;
+  }
+  return false;
+}
+
+const Setting& Settings::find(std::string_view name, SettingKind kind) const {
+  for (const Setting& s : all_) {
+    const bool texts = kind == SettingKind::text && s.kind == SettingKind::choice;
+    if (s.name == name && (s.kind == kind || texts)) return s;
+  }
+  throw ConfigError("no setting '" + std::string(name) + "' of that kind");
+}
+
+int64_t Settings::get_integer(std::string_view name) const {
+  const Setting& s = find(name, SettingKind::integer);
+  return parsed<int64_t>(s, s.value, "a whole number");
+}
+double Settings::get_number(std::string_view name) const {
+  const Setting& s = find(name, SettingKind::number);
+  return parsed<double>(s, s.value, "a number");
+}
+const std::string& Settings::get_text(std::string_view name) const { return find(name, SettingKind::text).value; }
+bool Settings::get_flag(std::string_view name) const { return find(name, SettingKind::flag).value == "true"; }
+
+}  // namespace qkv

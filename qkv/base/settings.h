@@ -1,0 +1,55 @@
+// Settings: a task's or experiment's options, declared once with default, help and limits.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qkv {
+
+enum class SettingKind : uint8_t { integer, number, text, flag, choice };
+
+/// One option. The command line, config.json, --help and the page all read this declaration.
+struct Setting {
+  std::string name;   // "hidden" → --hidden
+  std::string value;  // the default, then what was set
+  std::string help;
+  SettingKind kind = SettingKind::text;
+  double low = -std::numeric_limits<double>::infinity();  // limits of integer and number, inclusive
+  double high = std::numeric_limits<double>::infinity();
+  std::vector<std::string> choices;
+};
+
+/// An ordered list of declared options. Every error is a ConfigError that names the option and what it accepts.
+class Settings {
+ public:
+  Settings& integer(std::string name, int64_t value, std::string help, double low = 0,
+                    double high = std::numeric_limits<double>::infinity());
+  Settings& number(std::string name, double value, std::string help, double low = 0,
+                   double high = std::numeric_limits<double>::infinity());
+  Settings& text(std::string name, std::string value, std::string help);
+  Settings& flag(std::string name, bool value, std::string help);
+  Settings& choice(std::string name, std::string value, std::vector<std::string> choices, std::string help);
+
+  /// Sets a declared option from text, checking kind and limits.
+  void set(std::string_view name, std::string_view value);
+  /// Appends another list's declarations (names must be new).
+  Settings& include(const Settings& other);
+
+  bool has(std::string_view name) const;
+  int64_t get_integer(std::string_view name) const;
+  double get_number(std::string_view name) const;
+  const std::string& get_text(std::string_view name) const;  // text and choice
+  bool get_flag(std::string_view name) const;
+
+  const std::vector<Setting>& all() const { return all_; }
+
+ private:
+  Settings& declare(Setting setting);
+  const Setting& find(std::string_view name, SettingKind kind) const;
+  std::vector<Setting> all_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,36 @@
+// Storage: memory of tensors, kept by size class so that each step reuses the last one's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace qkv {
+
+/// A block of 64-byte aligned memory, taken from and returned to the process's cache of free blocks.
+class Storage {
+ public:
+  explicit Storage(size_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() { return data_; }
+  const void* data() const { return data_; }
+
+ private:
+  void* data_;
+  size_t size_class_;
+};
+
+/// What tensors hold now, the most they held, and what the cache keeps for reuse, in bytes.
+struct MemoryUse {
+  int64_t live = 0, peak = 0, cached = 0;
+  int64_t system_allocations = 0;  // how often the system was asked: constant from the second step on
+};
+MemoryUse memory_use();
+/// Sets peak to live.
+void reset_peak_memory();
+/// Gives every cached block back to the system.
+void release_cached_memory();
+
+}  // namespace qkv

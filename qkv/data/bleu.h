@@ -1,0 +1,61 @@
+// Corpus BLEU, figure for figure what sacreBLEU 2 computes, with its signature line.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qkv {
+
+enum class BleuTokenizer : uint8_t { none, mteval13a, characters };
+enum class BleuSmoothing : uint8_t { none, floor, add_k, exp };
+
+struct BleuOptions {
+  BleuTokenizer tokenizer = BleuTokenizer::mteval13a;
+  BleuSmoothing smoothing = BleuSmoothing::exp;
+  double smooth_value = -1;      // of floor and add_k; negative: their defaults, 0.1 and 1
+  bool lowercase = false;        // by utf8_lower
+  bool effective_order = false;  // stop at the highest order the output has any n-gram of; for single sentences
+  int max_order = 4;
+};
+
+/// What a corpus is scored from: matched and possible n-grams of each order, and the lengths in tokens.
+struct BleuCounts {
+  std::vector<int64_t> matches, totals;  // [max_order]
+  int64_t output_length = 0;
+  int64_t reference_length = 0;  // of the reference nearest in length (the shorter one when two are as near)
+};
+
+struct BleuScore {
+  double score = 0;                // 0 to 100
+  std::vector<double> precisions;  // per cent, smoothed
+  double brevity_penalty = 1;
+  BleuCounts counts;
+
+  /// "BLEU = 33.47 66.4/42.0/28.0/18.7 (BP = 0.987 ratio = 0.987 hyp_len = 11856 ref_len = 12011)"
+  std::string text() const;
+};
+
+/// The 13a tokeniser of mteval: entities (&quot; &amp; &lt; &gt;) undone, ASCII punctuation apart, full stops and
+/// commas apart unless between digits, a dash apart after a digit. Words come out separated by one space.
+std::string tokenize_13a(std::string_view text);
+/// A segment as it is compared: lower-cased if asked, tokenised, words separated by one space.
+std::string bleu_segment(std::string_view text, const BleuOptions& options);
+
+/// BLEU = BP · exp(Σ_n ln p_n / N) with p_n = matched / possible n-grams, counts clipped by the largest count in any
+/// reference, BP = exp(1 − reference length / output length) where the output is shorter.
+/// references[r][i] is reference r of segment i. Throws ConfigError when a list of references has another size than
+/// the outputs, or there is none.
+BleuScore corpus_bleu(std::span<const std::string> outputs, std::span<const std::vector<std::string>> references,
+                      const BleuOptions& options = {});
+/// With one reference each.
+BleuScore corpus_bleu(std::span<const std::string> outputs, const std::vector<std::string>& references,
+                      const BleuOptions& options = {});
+BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options = {});
+
+/// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.x": every 2.x version of sacreBLEU gives this figure.
+std::string bleu_signature(const BleuOptions& options = {}, int64_t references = 1);
+
+}  // namespace qkv

@@ -1,0 +1,84 @@
+// Tokenizers behind one interface: SentencePiece (unigram, BPE), words with a minimum count, characters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "qkv/base/rng.h"
+#include "qkv/data/batching.h"
+
+namespace qkv {
+
+/// The first ids of every vocabulary.
+inline constexpr int64_t kPadId = 0, kUnknownId = 1, kBeginId = 2, kEndId = 3;
+inline constexpr int64_t kSpecialIds = 4;
+
+/// Text to ids and back. Immutable, so one may serve many threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// "unigram", "bpe", "word" or "char".
+  virtual std::string kind() const = 0;
+  virtual int64_t size() const = 0;
+  /// The ids of a text, without begin and end marks. Never throws: what the vocabulary lacks becomes kUnknownId.
+  virtual std::vector<int64_t> encode(std::string_view text) const = 0;
+  /// One of the possible segmentations, drawn with probability ∝ Π p(piece)^alpha (subword regularisation).
+  /// Unigram only; the others have one segmentation and return encode(text).
+  virtual std::vector<int64_t> sample(std::string_view text, double alpha, Rng& rng) const;
+  /// Readable text. Pad, begin and end marks leave no trace. Throws ConfigError for an id outside the vocabulary.
+  virtual std::string decode(std::span<const int64_t> ids) const = 0;
+  /// The piece as diagrams show it: "▁Haus", "<s>". Throws ConfigError for an id outside the vocabulary.
+  virtual std::string piece(int64_t id) const = 0;
+  /// Writes one file of its own into a run folder, to be found again by load_tokenizer(folder, name).
+  virtual void save(const std::string& folder, const std::string& name) const = 0;
+};
+
+struct TokenizerOptions {
+  std::string kind = "unigram";  // "unigram", "bpe", "word", "char"
+  int64_t vocabulary = 8000;     // at most this many pieces, the four marks included
+  int64_t min_count = 1;         // words and characters seen less often become kUnknownId
+  bool lowercase = false;        // words only
+};
+
+/// Learns a vocabulary; the same lines and options give the same tokenizer on every machine. SentencePiece gives fewer
+/// pieces than asked for where the text has no more. Throws ConfigError: unknown kind, no text, or a vocabulary too
+/// small for the characters of the text.
+std::shared_ptr<const Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions& options);
+/// Throws IoError when the folder holds no tokenizer of that name, or a damaged one.
+std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& folder, const std::string& name);
+
+/// The two sides of a translator; one and the same object when the vocabulary is joint.
+struct TokenizerPair {
+  std::shared_ptr<const Tokenizer> source, target;
+
+  bool joint() const { return source == target; }
+};
+
+TokenizerPair train_tokenizers(std::span<const std::string> source, std::span<const std::string> target, bool joint,
+                               const TokenizerOptions& options);
+/// As tokenizer.*, or source.* and target.*.
+void save_tokenizers(const TokenizerPair& pair, const std::string& folder);
+TokenizerPair load_tokenizers(const std::string& folder);
+
+struct EncodeOptions {
+  bool begin = false, end = false;  // whether kBeginId goes before, kEndId after each line
+  double sample_alpha = -1;         // negative: encode; else sample with this alpha
+  uint64_t seed = 0;                // of the samples, with the epoch and the line's number
+  int64_t epoch = 0;
+};
+/// Every line, on all threads; the same ids for any number of them.
+RaggedIds encode_lines(const Tokenizer& tokenizer, std::span<const std::string> lines,
+                       const EncodeOptions& options = {});
+
+/// The words of a text as the word tokenizer cuts it: maximal runs of letters and digits (with ' . , : and _ kept
+/// between two of them), and single other characters. A joiner U+FFED marks the side on which such a character touches
+/// its neighbour: `"Hi"-x` is `"￭ Hi ￭" ￭-￭ x`. join_words undoes it exactly, up to the kind of white space.
+std::vector<std::string> cut_words(std::string_view text);
+std::string join_words(std::span<const std::string> words);
+
+}  // namespace qkv

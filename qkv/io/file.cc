@@ -1,0 +1,320 @@
+// Files through plain system calls, because fsync, rename and errno are the point here.
+#include "qkv/io/file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "qkv/base/error.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kNameAttempts = 1000;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+[[noreturn]] void fail_path(const char* what, const std::string& path, int error) {
+  throw IoError(std::string("cannot ") + what + " " + (path.empty() ? "a file without a name" : path) + ": " +
+                reason(error));
+}
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+int open_retry(const std::string& path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+// 0, or the errno of the failure.
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
+// Some file systems cannot sync a pipe or a folder; that is no failure of ours.
+int sync_fd(int fd) {
+  if (::fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS) return 0;
+  return errno;
+}
+
+int sync_path(const std::string& path) {
+  const Fd fd(open_retry(path, O_RDONLY));
+  return fd.get() < 0 ? errno : sync_fd(fd.get());
+}
+
+std::string parent_of(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The K-th name to try for something that will become `path`.
+std::string temporary_name(const std::string& path, int attempt) {
+  const size_t slash = path.find_last_of('/');
+  const size_t start = slash == std::string::npos ? 0 : slash + 1;
+  // Keeps names near the system's limit of 255 bytes possible.
+  return path.substr(0, start) + path.substr(start, 200) + ".tmp-" + std::to_string(::getpid()) + "-" +
+         std::to_string(attempt);
+}
+
+std::string without_trailing_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
+  Bytes bytes;
+  size_t used = 0;
+  for (;;) {
+    bytes.resize(used + (size_t{1} << 16));
+    const ssize_t n = ::read(fd, bytes.data() + used, bytes.size() - used);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_path("read", path, errno);
+    used += static_cast<size_t>(n);
+    if (used > limit) throw IoError("cannot read " + path + ": larger than " + std::to_string(limit) + " bytes");
+    if (n == 0) break;
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+}  // namespace
+
+Bytes read_file(const std::string& path, uint64_t limit) {
+  const Fd fd(open_retry(path, O_RDONLY));
+  if (fd.get() < 0) fail_path("read", path, errno);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) fail_path("read", path, errno);
+  if (S_ISDIR(info.st_mode)) fail_path("read", path, EISDIR);
+  if (!S_ISREG(info.st_mode) || info.st_size == 0) return read_rest(fd.get(), path, limit);
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (size > limit) {
+    throw IoError("cannot read " + path + ": " + std::to_string(size) + " bytes, more than the " +
+                  std::to_string(limit) + " allowed");
+  }
+  Bytes bytes(size);
+  size_t used = 0;
+  while (used < bytes.size()) {
+    const ssize_t n = ::read(fd.get(), bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_path("read", path, errno);
+    if (n == 0) break;  // the file shrank meanwhile
+    used += static_cast<size_t>(n);
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+std::string read_text(const std::string& path, uint64_t limit) {
+  const Bytes bytes = read_file(path, limit);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), &std::free);
+  if (resolved) target_ = resolved.get();
+  struct stat info;
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (path.empty()) fail_path("write", path, ENOENT);
+  if (path.back() == '/' || (exists && S_ISDIR(info.st_mode))) fail_path("write", path, EISDIR);
+  if (exists && !S_ISREG(info.st_mode)) {
+    fd_ = open_retry(path, O_WRONLY);
+    if (fd_ < 0) fail_path("write", path, errno);
+    return;
+  }
+  // rename() would replace a file we may not write to.
+  if (exists && ::access(path.c_str(), W_OK) != 0) fail_path("write", path, errno);
+  for (int attempt = 0; fd_ < 0; ++attempt) {
+    std::string name = temporary_name(target_, attempt);
+    fd_ = open_retry(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (fd_ >= 0) {
+      temporary_ = std::move(name);
+    } else if (errno != EEXIST || attempt == kNameAttempts) {
+      fail_path("write", path, errno);
+    }
+  }
+  if (exists) ::fchmod(fd_, info.st_mode & 07777);
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::discard() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void AtomicFile::fail(int error) {
+  discard();
+  fail_path("write", path_, error);
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  if (fd_ < 0) fail(EBADF);
+  if (const int error = write_all(fd_, bytes)) fail(error);
+}
+
+void AtomicFile::commit() {
+  if (fd_ < 0) fail(EBADF);
+  if (const int error = sync_fd(fd_)) fail(error);
+  // Network file systems report a full disk only here.
+  if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
+  if (temporary_.empty()) return;
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
+  temporary_.clear();
+  sync_path(parent_of(target_));
+}
+
+void write_file_atomic(const std::string& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void write_file_atomic(const std::string& path, std::string_view text) { write_file_atomic(path, bytes_of(text)); }
+
+AtomicFolder::AtomicFolder(const std::string& path) : path_(without_trailing_slash(path)) {
+  for (int attempt = 0;; ++attempt) {
+    building_ = temporary_name(path_, attempt);
+    if (::mkdir(building_.c_str(), 0777) == 0) return;
+    if (errno != EEXIST || attempt == kNameAttempts) fail_path("write", path_, errno);
+  }
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!done_) fs::remove_all(building_, ignored);
+}
+
+void AtomicFolder::write(const std::string& name, std::span<const std::byte> bytes) {
+  const std::string where = file(name);
+  const Fd fd(open_retry(where, O_WRONLY | O_CREAT | O_TRUNC, 0666));
+  if (fd.get() < 0) fail_path("write", path_ + "/" + name, errno);
+  if (const int error = write_all(fd.get(), bytes)) fail_path("write", path_ + "/" + name, error);
+}
+
+void AtomicFolder::commit() {
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(building_, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_symlink(error)) continue;
+    if (const int code = sync_path(it->path().string())) fail_path("write", path_, code);
+  }
+  if (error) fail_path("write", path_, error.value());
+  if (const int code = sync_path(building_)) fail_path("write", path_, code);
+  if (::rename(building_.c_str(), path_.c_str()) == 0) {
+    done_ = true;
+  } else if (errno != ENOTEMPTY && errno != EEXIST) {
+    fail_path("write", path_, errno);
+  } else if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
+    fail_path("write", path_, errno);
+  }
+  // After an exchange the old folder carries the temporary name, and the destructor removes it.
+  sync_path(parent_of(path_));
+}
+
+void remove_leftovers(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> stale;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const size_t mark = name.rfind(".tmp-");
+    if (mark == std::string::npos) continue;
+    const char* const first = name.data() + mark + 5;
+    const char* const last = name.data() + name.size();
+    int pid = 0, attempt = 0;
+    const auto [dash, bad_pid] = std::from_chars(first, last, pid);
+    if (bad_pid != std::errc() || dash == last || *dash != '-' || pid <= 0) continue;
+    const auto [rest, bad_attempt] = std::from_chars(dash + 1, last, attempt);
+    if (bad_attempt != std::errc() || rest != last) continue;
+    if (pid != ::getpid() && ::kill(pid, 0) != 0 && errno == ESRCH) stale.push_back(it->path().string());
+  }
+  for (const std::string& path : stale) fs::remove_all(path, error);
+}
+
+void make_folders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(without_trailing_slash(path), error);
+  if (!error && !fs::is_directory(path, error)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error) fail_path("create folder", path, error.value());
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail_path("remove", path, error.value());
+}
+
+AppendFile::AppendFile(const std::string& path, uint64_t keep) : path_(path), size_(keep) {
+  Fd fd(open_retry(path, O_RDWR | O_CREAT, 0666));
+  if (fd.get() < 0) fail_path("write", path, errno);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) fail_path("write", path, errno);
+  if (static_cast<uint64_t>(info.st_size) < keep) {
+    throw IoError("cannot continue " + path + ": it holds " + std::to_string(info.st_size) + " bytes, expected " +
+                  std::to_string(keep));
+  }
+  if (::ftruncate(fd.get(), static_cast<off_t>(keep)) != 0) fail_path("write", path, errno);
+  if (::lseek(fd.get(), static_cast<off_t>(keep), SEEK_SET) < 0) fail_path("write", path, errno);
+  fd_ = fd.release();
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+AppendFile::~AppendFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void AppendFile::append(std::span<const std::byte> bytes) {
+  if (const int error = write_all(fd_, bytes)) {
+    // Half a record would spoil the log for its readers; if even this fails, the message below still stands.
+    if (::ftruncate(fd_, static_cast<off_t>(size_)) == 0) ::lseek(fd_, 0, SEEK_END);
+    fail_path("write", path_, error);
+  }
+  size_ += bytes.size();
+}
+
+void AppendFile::sync() {
+  if (const int error = sync_fd(fd_)) fail_path("write", path_, error);
+}
+
+}  // namespace qkv

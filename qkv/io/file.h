@@ -1,0 +1,106 @@
+// Reading whole files, and writing files and folders so that they appear complete or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qkv {
+
+using Bytes = std::vector<std::byte>;
+
+/// The bytes of a string, without copying.
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span<const char>(text.data(), text.size()));
+}
+
+/// A file larger than `limit` bytes is refused before anything is allocated.
+/// Throws IoError "cannot read PATH: REASON".
+Bytes read_file(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
+std::string read_text(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
+
+/// Writes beside the target under a temporary name; commit() syncs and renames it into place, so a reader sees
+/// the old file or the whole new one. Destroyed without commit(), nothing is left behind. A symbolic link keeps
+/// pointing where it pointed; a device or pipe (/dev/stdout) is written directly. Every failure throws IoError
+/// "cannot write PATH: REASON" and removes the temporary.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(bytes_of(text)); }
+  void commit();
+
+ private:
+  [[noreturn]] void fail(int error);
+  void discard() noexcept;
+
+  std::string path_;       // as given, for messages
+  std::string target_;     // links resolved
+  std::string temporary_;  // empty when written directly
+  int fd_ = -1;
+};
+
+/// AtomicFile in one call.
+void write_file_atomic(const std::string& path, std::span<const std::byte> bytes);
+void write_file_atomic(const std::string& path, std::string_view text);
+
+/// A folder built as NAME.tmp-PID-K beside its final place and made visible by one rename after everything in it
+/// has reached the disk. Destroyed without commit(), it is removed. Throws IoError.
+class AtomicFolder {
+ public:
+  explicit AtomicFolder(const std::string& path);
+  ~AtomicFolder();
+  AtomicFolder(const AtomicFolder&) = delete;
+  AtomicFolder& operator=(const AtomicFolder&) = delete;
+
+  /// Where a file of this folder is written until commit().
+  std::string file(const std::string& name) const { return building_ + "/" + name; }
+  /// Writes one file of the folder.
+  void write(const std::string& name, std::span<const std::byte> bytes);
+  void write(const std::string& name, std::string_view text) { write(name, bytes_of(text)); }
+  /// Syncs and renames. A folder already there is swapped out in the same step, then removed.
+  void commit();
+
+ private:
+  std::string path_, building_;
+  bool done_ = false;
+};
+
+/// Removes what killed processes left in `folder`: entries named *.tmp-PID-K whose process is gone.
+void remove_leftovers(const std::string& folder);
+/// Creates a folder and its parents. Throws IoError "cannot create folder PATH: REASON".
+void make_folders(const std::string& path);
+/// Removes a file or a whole folder; one that is not there is no error. Throws IoError.
+void remove_tree(const std::string& path);
+
+/// A log that grows at its end and can be cut back to where a checkpoint left it.
+class AppendFile {
+ public:
+  /// Opens or creates the file, keeps its first `keep` bytes and drops the rest.
+  /// Throws IoError when the file is shorter than `keep`.
+  explicit AppendFile(const std::string& path, uint64_t keep = 0);
+  ~AppendFile();
+  AppendFile(AppendFile&& other) noexcept;
+  AppendFile& operator=(AppendFile&&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(bytes_of(text)); }
+  /// Waits until everything appended is on the disk.
+  void sync();
+  uint64_t size() const { return size_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
+
+}  // namespace qkv

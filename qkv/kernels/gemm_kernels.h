@@ -1,0 +1,74 @@
+// The SIMD pieces that gemm.cc puts together; one table of them per instruction set. Internal to kernels/.
+#pragma once
+
+#include <cstdint>
+
+#include "qkv/kernels/gemm.h"
+
+namespace qkv::kernels::detail {
+
+/// One tile of C: c = A·B + start for MR rows and NV vectors of columns.
+///   A, by rows: element (r, k) at a[r*a_stride + k];  by columns: at a[k*a_stride + r].
+///   B: row k at b + k*b_stride. start has the tile's shape and its own row stride; 0 repeats one row.
+struct GemmTile {
+  int64_t K = 0;
+  const float* a = nullptr;
+  int64_t a_stride = 0;
+  const float* b = nullptr;
+  int64_t b_stride = 0;
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  const float* start = nullptr;
+  int64_t start_stride = 0;
+  // What to bring into the cache meanwhile, one line a step of k: line u of group n at fetch + n*fetch_next +
+  // u*fetch_step, u < kFetchSteps, for as many groups as K allows.
+  const float* fetch = nullptr;
+  int64_t fetch_step = 0, fetch_next = 0;
+};
+constexpr int kFetchSteps = 16;
+
+/// A few rows of C at once, without packing: c[i, j] += Σ_k a[i*a_stride + k] · op(B)[k, j], i < M, j < N.
+struct GemmFewRows {
+  int64_t M = 0, N = 0, K = 0;
+  const float* a = nullptr;
+  int64_t a_stride = 0;
+  const float* b = nullptr;
+  int64_t b_stride = 0;
+  float* c = nullptr;
+  int64_t c_stride = 0;
+};
+
+/// A rectangle of results to finish in place: pre = c (if given), c = act(c).
+struct GemmFinish {
+  Activation activation = Activation::none;
+  int64_t rows = 0, cols = 0;
+  float* c = nullptr;
+  float* pre = nullptr;
+  int64_t stride = 0;
+};
+
+constexpr int kMaxTileRows = 14;
+
+struct GemmKernels {
+  int lanes = 1;      // floats in a vector; a full tile is 2 vectors wide
+  int tile_rows = 6;  // rows of a full tile
+  /// tile[by_columns][vectors - 1][rows - 1]
+  void (*tile[2][2][kMaxTileRows])(const GemmTile&) = {};
+  /// B stored [K,N]; M ≤ 4.
+  void (*few_rows)(const GemmFewRows&) = nullptr;
+  /// B stored [N,K]; any M (best for few).
+  void (*few_rows_transposed)(const GemmFewRows&) = nullptr;
+  /// dst[k*width + j] = src[k*stride + j] for k < K, j < cols; zero for cols ≤ j < width.
+  void (*pack)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
+  /// dst[k*width + j] = src[j*stride + k], width = 2 vectors; zero for cols ≤ j < width.
+  void (*pack_transposed)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
+  /// One tile of A as [k][row]: dst[k*rows + r] from src[k*stride + r] or src[r*stride + k]. dst has a vector to spare.
+  void (*pack_tile_columns)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
+  void (*pack_tile_rows)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
+  void (*finish)(const GemmFinish&) = nullptr;
+};
+
+/// The table for the instruction set in use.
+const GemmKernels& gemm_kernels();
+
+}  // namespace qkv::kernels::detail

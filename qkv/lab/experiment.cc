@@ -1,0 +1,128 @@
+// The table of experiments, and when a measurement agrees with its prediction.
+#include "qkv/lab/experiment.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "qkv/base/error.h"
+#include "qkv/lab/experiments.h"
+
+namespace qkv::lab {
+namespace {
+
+constexpr double kExact = 1e-5;
+
+constexpr Experiment kExperiments[] = {
+    {"copy", "a query along one key copies that key's value", copy_settings, run_copy},
+    {"average", "a query along two keys averages their values", average_settings, run_average},
+    {"noisy-keys", "one head: the average swings when a key's length is noisy", noisy_keys_settings, run_noisy_keys},
+    {"two-heads", "two heads: the average stays steady under the same noise", two_heads_settings, run_two_heads},
+    {"beta", "from soft to hard: entropy over beta, and why beta = 1/sqrt(d)", beta_settings, run_beta},
+    {"perturbed-key", "how the output moves when one key is moved a little", perturbed_key_settings, run_perturbed_key},
+    {"elongated-key", "a longer key wins weight if it points along the query, else loses it", elongated_key_settings,
+     run_elongated_key},
+    {"key-query-value", "what the K, Q and V matrices add to self-attention", key_query_value_settings,
+     run_key_query_value},
+    {"identity", "self-attention as the identity and as any permutation", identity_settings, run_identity},
+    {"running-linear", "self-attention as a linear layer run over the positions", running_linear_settings,
+     run_running_linear},
+    {"convolution", "one head an offset: self-attention as a convolution", convolution_settings, run_convolution},
+    {"positions", "no positions, no order: equivariance, sinusoids, relative shifts", positions_settings,
+     run_positions},
+    {"cost", "work, steps and path length of self-attention and of an RNN", cost_settings, run_cost},
+    {"masks", "valid lengths, causal, window and boolean masks, drawn", masks_settings, run_masks},
+    {"normalisers", "softmax, 1.5-entmax, sparsemax and hard on one slider", normalisers_settings, run_normalisers},
+    {"worked", "a small example with every intermediate value", worked_settings, run_worked},
+};
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::exact:
+      return "exact";
+    case Kind::sampled:
+      return "sampled";
+    case Kind::first_order:
+      return "first-order";
+    case Kind::timed:
+      return "timed";
+  }
+  return "";
+}
+
+bool Row::agrees() const { return std::abs(difference()) <= tolerance; }
+
+void Result::exact(std::string at, std::string quantity, double predicted, double measured) {
+  rows.push_back({std::move(at), std::move(quantity), predicted, measured, Kind::exact, 0,
+                  kExact * std::max(1.0, std::abs(predicted))});
+}
+
+void Result::sampled(std::string at, std::string quantity, double predicted, double measured, double standard_error) {
+  // Draws that never differ have no standard error: then the prediction has to be exact.
+  rows.push_back({std::move(at), std::move(quantity), predicted, measured, Kind::sampled, standard_error,
+                  std::max(3 * standard_error, kExact)});
+}
+
+void Result::first_order(std::string at, std::string quantity, double predicted, double measured, double bound) {
+  rows.push_back({std::move(at), std::move(quantity), predicted, measured, Kind::first_order, 0, bound});
+}
+
+void Result::timed(std::string at, std::string quantity, double predicted, double measured) {
+  rows.push_back({std::move(at), std::move(quantity), predicted, measured, Kind::timed, 0, 0.5});
+}
+
+std::vector<double> Result::measured_of(std::string_view quantity) const {
+  std::vector<double> values;
+  for (const Row& row : rows) {
+    if (row.quantity == quantity) values.push_back(row.measured);
+  }
+  return values;
+}
+
+std::vector<double> Result::reach_of(std::string_view quantity) const {
+  std::vector<double> values;
+  for (const Row& row : rows) {
+    if (row.quantity == quantity) values.push_back(3 * row.standard_error);
+  }
+  return values;
+}
+
+int64_t Result::disagreements() const {
+  return std::count_if(rows.begin(), rows.end(),
+                       [](const Row& row) { return row.kind != Kind::timed && !row.agrees(); });
+}
+
+std::string plain_formula(const std::string& formula) {
+  std::string out;
+  for (size_t i = 0; i < formula.size(); ++i) {
+    if (formula[i] != '{') {
+      out += formula[i];
+      continue;
+    }
+    const size_t close = std::min(formula.find('}', i), formula.size());
+    const std::string inside = formula.substr(i + 1, close - i - 1);
+    // One character, whatever its number of bytes, needs no parentheses.
+    const auto letters = std::count_if(inside.begin(), inside.end(), [](char c) { return (c & 0xC0) != 0x80; });
+    if (inside == "2" && !out.empty() && out.back() == '^') {
+      out.replace(out.size() - 1, 1, "²");
+    } else {
+      out += letters == 1 ? inside : "(" + inside + ")";
+    }
+    i = close;
+  }
+  return out;
+}
+
+std::span<const Experiment> experiment_table() { return kExperiments; }
+
+const Experiment& find_experiment(const std::string& name) {
+  std::string names;
+  for (const Experiment& e : kExperiments) {
+    if (name == e.name) return e;
+    names += (names.empty() ? "" : ", ") + std::string(e.name);
+  }
+  throw ConfigError("unknown experiment '" + name + "'; there are: " + names);
+}
+
+}  // namespace qkv::lab

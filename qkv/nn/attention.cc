@@ -1,0 +1,102 @@
+// The table of attention mechanisms, and what they share.
+#include "qkv/nn/attention.h"
+
+#include <array>
+
+#include "qkv/base/error.h"
+#include "qkv/nn/attention/mechanisms.h"
+
+namespace qkv {
+namespace {
+
+template <class M>
+std::unique_ptr<Attention> make(const AttentionConfig& config, Rng& rng) {
+  return std::make_unique<M>(config, rng);
+}
+
+constexpr std::array kTable{
+    AttentionSpec{"none", "no context at all", true, false, make<NoAttention>},
+    AttentionSpec{"mean", "the mean of the memory", true, true, make<MeanAttention>},
+    AttentionSpec{"dot", "softmax(q·k) on the states themselves", true, true, make<DotAttention>},
+    AttentionSpec{"scaled-dot", "softmax(q·k/√d) with projected queries, keys and values", true, true,
+                  make<ScaledDotAttention>},
+    AttentionSpec{"general", "softmax(qᵀ W k)", true, true, make<GeneralAttention>},
+    AttentionSpec{"additive", "softmax(wᵀ tanh(W_q q + W_k k))", true, true, make<AdditiveAttention>},
+    AttentionSpec{"multi-head", "several scaled dot products side by side, grouped queries on request", true, true,
+                  make<MultiHeadAttention>},
+    AttentionSpec{"synthesizer", "softmax(relu(x A + a) B + b): weights from the token itself", false, true,
+                  make<SynthesizerAttention>},
+};
+
+constexpr std::array<std::pair<const char*, Normaliser>, 4> kNormalisers{{{"softmax", Normaliser::softmax},
+                                                                          {"sparsemax", Normaliser::sparsemax},
+                                                                          {"entmax15", Normaliser::entmax15},
+                                                                          {"hard", Normaliser::hard}}};
+
+}  // namespace
+
+Normaliser normaliser_named(const std::string& name) {
+  std::string known;
+  for (const auto& [n, value] : kNormalisers) {
+    if (name == n) return value;
+    known += (known.empty() ? "" : ", ") + std::string(n);
+  }
+  throw ConfigError("no normaliser '" + name + "'; there are " + known);
+}
+
+std::span<const AttentionSpec> attention_table() { return kTable; }
+
+const AttentionSpec& find_attention(const std::string& name) {
+  std::string known;
+  for (const AttentionSpec& row : kTable) {
+    if (name == row.name) return row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw ConfigError("no attention mechanism '" + name + "'; there are " + known);
+}
+
+std::unique_ptr<Attention> make_attention(const std::string& name, const AttentionConfig& config, Rng& rng) {
+  const AttentionSpec& row = find_attention(name);
+  if (config.self ? !row.in_self : !row.in_cross) {
+    throw ConfigError("attention '" + name + "' makes no sense as " + (config.self ? "self" : "cross") + "-attention");
+  }
+  return row.make(config, rng);
+}
+
+Tensor Attention::forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const {
+  return attend(query, plan(memory, call.memory, ctx), call, ctx);
+}
+
+Tensor attend(const Tensor& query, const AttentionPlan& plan, const AttentionCall& call, Context& ctx) {
+  if (!plan.defined()) return Tensor::empty({query.dim(0), 0}, query.dtype());
+  ScoreRule rule = plan.rule;
+  rule.causal = call.causal;
+  if (call.bias.defined()) rule.bias = call.bias;
+  const Tensor q = project_queries(query, plan);
+  trace_attention(q, plan.keys, rule, call, ctx);
+  return attend(q, call.queries, plan, rule);
+}
+
+void trace_attention(const Tensor& q, const Tensor& keys, const ScoreRule& rule, const AttentionCall& call,
+                     Context& ctx) {
+  if (!ctx.trace) return;
+  ScoreRule packed = rule;
+  packed.q_offsets = call.queries.offsets();
+  packed.k_offsets = call.memory.offsets();
+  if (packed.bias.defined()) packed.bias = packed.bias.detach();
+  if (packed.additive.defined()) packed.additive = packed.additive.detach();
+  AttentionTrace trace;
+  trace.site = call.site;
+  trace.layer = call.layer;
+  trace.B = call.queries.sequences();
+  trace.H = q.dim(1);
+  trace.Lq = call.queries.longest();
+  trace.Lk = call.memory.longest();
+  trace.causal = rule.causal;
+  trace.scores = [q = q.detach(), k = keys.detach(), packed](const kernels::ScoreWindow& window) {
+    return attention_scores(q, k, packed, window);
+  };
+  ctx.trace->see(std::move(trace));
+}
+
+}  // namespace qkv

@@ -1,0 +1,77 @@
+// Attention mechanisms behind one interface, and the one table that lists them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "qkv/nn/layers.h"
+#include "qkv/ops/attention_plan.h"
+
+namespace qkv {
+
+/// Sizes and choices of a mechanism; each reads what concerns it.
+struct AttentionConfig {
+  int64_t query = 0;            // width of the queries
+  int64_t memory = 0;           // width of the memory; of the input itself in self-attention
+  int64_t key = 0;              // width of projected queries and keys; 0: the query's
+  int64_t value = 0;            // width of projected values; 0: the memory's (multi-head: the query's)
+  int64_t heads = 1;            // multi-head and synthesizer
+  int64_t kv_heads = 0;         // grouped queries; 0: as many as heads
+  bool self = false;            // queries and memory are the same rows: one fused projection
+  bool rotary = false;          // positions by rotation of queries and keys (self-attention)
+  bool bias = true;             // of projections, where the mechanism allows it
+  int64_t block = 0;            // synthesizer: longest sequence
+  double dropout = 0;           // of the weights, while training
+  std::optional<double> scale;  // of the scores; not given: the mechanism's own
+  Normaliser normaliser = Normaliser::softmax;
+};
+
+/// softmax, sparsemax, entmax15 or hard. Throws ConfigError listing them.
+Normaliser normaliser_named(const std::string& name);
+
+/// Who attends to whom in one call, and under which name it is traced.
+struct AttentionCall {
+  Ragged queries, memory;  // sequence b of the queries attends to sequence b of the memory
+  bool causal = false;     // query i sees keys 0 … i of its sequence
+  Tensor bias;             // added to the scores, broadcastable to [B, heads, Lq, Lk]
+  std::string site = "cross";
+  int layer = 0;
+};
+
+class Attention {
+ public:
+  virtual ~Attention() = default;
+  virtual void visit(Visitor& see) = 0;
+
+  /// Width of the context; 0 when there is none.
+  virtual int64_t width() const = 0;
+  /// Keys, values and the rest of what attending to this memory [Tk, memory] needs. Undefined for "none".
+  virtual AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const = 0;
+  /// Context of every query: query [Tq, C], memory [Tk, M] → [Tq, width]. In self-attention `memory` is `query`.
+  /// A trace sink in ctx is handed the weights; the result is the same. Throws ShapeError.
+  virtual Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const;
+};
+
+/// Context of every query with a plan at hand, traced.
+Tensor attend(const Tensor& query, const AttentionPlan& plan, const AttentionCall& call, Context& ctx);
+/// Hands the weights of queries q [Tq, heads, D] to the context's sink, if there is one.
+void trace_attention(const Tensor& q, const Tensor& keys, const ScoreRule& rule, const AttentionCall& call,
+                     Context& ctx);
+
+/// One row of the table of mechanisms.
+struct AttentionSpec {
+  const char* name;
+  const char* summary;
+  bool in_cross, in_self;  // where it makes sense
+  std::unique_ptr<Attention> (*make)(const AttentionConfig& config, Rng& rng);
+};
+/// All mechanisms. A new one is one file in attention/ and one row here.
+std::span<const AttentionSpec> attention_table();
+/// Throws ConfigError listing the mechanisms that exist.
+const AttentionSpec& find_attention(const std::string& name);
+/// The mechanism of that name; throws ConfigError when it makes no sense there or the sizes do not fit.
+std::unique_ptr<Attention> make_attention(const std::string& name, const AttentionConfig& config, Rng& rng);
+
+}  // namespace qkv

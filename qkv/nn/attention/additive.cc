@@ -1,0 +1,34 @@
+// Additive attention: a one-hidden-layer score.
+#include <cmath>
+
+#include "qkv/nn/attention/mechanisms.h"
+
+namespace qkv {
+
+AdditiveAttention::AdditiveAttention(const AttentionConfig& config, Rng& rng)
+    : config_(config),
+      query_(config.query, config.key > 0 ? config.key : config.query, rng, false),
+      key_(config.memory, config.key > 0 ? config.key : config.query, rng, false) {
+  const int64_t width = query_.weight().dim(0);
+  const double bound = 1.0 / std::sqrt(static_cast<double>(width));
+  score_ = parameter(Tensor::uniform({width}, rng, -bound, bound));
+}
+
+void AdditiveAttention::visit(Visitor& see) {
+  see("query", query_);
+  see("key", key_);
+  see("score", score_);
+}
+
+AttentionPlan AdditiveAttention::plan(const Tensor& memory, const Ragged& batch, Context& ctx) const {
+  AttentionPlan plan;
+  plan.keys = split_heads(key_.forward(memory), 1);
+  plan.values = split_heads(memory, 1);
+  plan.memory = batch;
+  plan.query_weight = query_.weight();
+  plan.rule = rule_of(config_, ctx);
+  plan.rule.additive = score_;
+  return plan;
+}
+
+}  // namespace qkv

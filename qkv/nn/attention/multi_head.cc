@@ -1,0 +1,96 @@
+// Multi-head attention, grouped queries included.
+#include "qkv/base/error.h"
+#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/ops/heads.h"
+
+namespace qkv {
+namespace {
+
+int64_t head_width(const char* what, int64_t total, int64_t heads) {
+  check_size("attention heads", heads);
+  if (total < 1 || total % heads != 0) {
+    throw ConfigError(std::string("attention: ") + what + " width " + std::to_string(total) + " does not divide into " +
+                      std::to_string(heads) + " heads");
+  }
+  return total / heads;
+}
+
+}  // namespace
+
+MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng) : config_(config) {
+  if (config_.kv_heads == 0) config_.kv_heads = config_.heads;
+  const int64_t H = config_.heads, Hkv = config_.kv_heads, C = config_.query;
+  D_ = head_width("key", config_.key > 0 ? config_.key : C, H);
+  Dv_ = head_width("value", config_.value > 0 ? config_.value : C, H);
+  if (Hkv < 1 || H % Hkv != 0) {
+    throw ConfigError("attention: " + std::to_string(H) + " heads cannot share " + std::to_string(Hkv) +
+                      " key heads; one must divide the other");
+  }
+  if (config_.self) {
+    if (config_.memory != 0 && config_.memory != C) throw ConfigError("attention: self-attention has one width");
+    joint_ = Linear(C, H * D_ + Hkv * (D_ + Dv_), rng, config_.bias);
+  } else {
+    if (config_.rotary) throw ConfigError("attention: rotary positions belong to self-attention");
+    query_ = Linear(C, H * D_, rng, config_.bias);
+    key_value_ = Linear(config_.memory, Hkv * (D_ + Dv_), rng, config_.bias);
+  }
+  output_ = Linear(H * Dv_, C, rng, config_.bias);
+}
+
+void MultiHeadAttention::visit(Visitor& see) {
+  if (config_.self) {
+    see("qkv", joint_);
+  } else {
+    see("query", query_);
+    see("key_value", key_value_);
+  }
+  see("output", output_);
+}
+
+AttentionPlan MultiHeadAttention::plan(const Tensor& memory, const Ragged& batch, Context& ctx) const {
+  if (config_.self) throw ConfigError("attention: self-attention has no memory to plan for");
+  const int64_t Hkv = config_.kv_heads, widths[] = {Hkv * D_, Hkv * Dv_};
+  const std::vector<Tensor> parts = split_columns(key_value_.forward(memory), widths);
+  AttentionPlan plan;
+  plan.keys = split_heads(parts[0], Hkv);
+  plan.values = split_heads(parts[1], Hkv);
+  plan.memory = batch;
+  plan.heads = config_.heads;
+  plan.query_weight = query_.weight();
+  plan.query_bias = query_.bias();
+  plan.output_weight = output_.weight();
+  plan.output_bias = output_.bias();
+  plan.rule = rule_of(config_, ctx);
+  return plan;
+}
+
+Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const AttentionCall& call,
+                                   Context& ctx) const {
+  if (!config_.self) return Attention::forward(query, memory, call, ctx);
+  const int64_t H = config_.heads, Hkv = config_.kv_heads;
+  ScoreRule rule = rule_of(config_, ctx);
+  rule.causal = call.causal;
+  rule.bias = call.bias;
+  rule.q_offsets = rule.k_offsets = call.queries.offsets();
+  const Tensor joint = joint_.forward(query);  // [T, H·D + Hkv·(D+Dv)]
+  const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
+  if (!config_.rotary && D_ == Dv_) {
+    if (ctx.trace) {
+      const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
+      trace_attention(split_heads(seen[0], H), split_heads(seen[1], Hkv), rule, call, ctx);
+    }
+    return output_.forward(self_attention(joint, H, Hkv, rule));
+  }
+  const std::vector<Tensor> parts = split_columns(joint, widths);
+  Tensor q = split_heads(parts[0], H), k = split_heads(parts[1], Hkv);  // [T, H, D], [T, Hkv, D]
+  if (config_.rotary) {
+    const std::vector<int64_t> positions = call.queries.positions();
+    q = rotary(q, positions);
+    k = rotary(k, positions);
+  }
+  trace_attention(q, k, rule, call, ctx);
+  const Tensor a = attention(q, k, split_heads(parts[2], Hkv), rule);  // [T, H, Dv]
+  return output_.forward(reshape(a, {a.dim(0), H * Dv_}));
+}
+
+}  // namespace qkv

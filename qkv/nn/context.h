@@ -1,0 +1,62 @@
+// Context: what a forward pass needs besides its inputs; it is passed down, never global.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "qkv/base/rng.h"
+#include "qkv/core/tensor.h"
+#include "qkv/kernels/attention.h"
+
+namespace qkv {
+
+/// The weights of one attention call, to be computed when somebody looks: which site of the model ("encoder",
+/// "decoder", "cross", "self"), which layer, and a function that hands out rows of one head of one sequence.
+struct AttentionTrace {
+  std::string site;
+  int layer = 0;
+  int64_t B = 0, H = 0, Lq = 0, Lk = 0;
+  bool causal = false;
+  /// Scores or weights of window (b, h, rows) → [rows, Lk]; a mechanism without scores answers only `weights`.
+  std::function<Tensor(const kernels::ScoreWindow&)> scores;
+};
+
+/// Collects the attention of a forward pass. Looking never changes the result.
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+  virtual void see(AttentionTrace trace) = 0;
+};
+
+/// A TraceSink that keeps everything in order.
+class TraceList final : public TraceSink {
+ public:
+  void see(AttentionTrace trace) override { traces_.push_back(std::move(trace)); }
+  const std::vector<AttentionTrace>& traces() const { return traces_; }
+
+ private:
+  std::vector<AttentionTrace> traces_;
+};
+
+/// Training flag, source of dropout seeds and trace sink of one forward pass.
+class Context {
+ public:
+  /// For use: no dropout.
+  Context() = default;
+  /// For training step `step` of a run with this seed.
+  Context(uint64_t seed, uint64_t step) : training_(true), seed_(mix64(seed ^ mix64(step))) {}
+
+  bool training() const { return training_; }
+  /// A new seed for each dropout of the pass, in the order of the calls.
+  uint64_t next_seed() { return mix64(seed_ + calls_++); }
+
+  TraceSink* trace = nullptr;
+
+ private:
+  bool training_ = false;
+  uint64_t seed_ = 0, calls_ = 0;
+};
+
+}  // namespace qkv

@@ -1,0 +1,46 @@
+// What the implementations of ops share: dtype dispatch and checks.
+#pragma once
+
+#include <string>
+
+#include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
+#include "qkv/core/tensor.h"
+
+namespace qkv {
+
+/// Elements a task of an elementwise op works on: large enough to hide the hand-over, fixed so bits never change.
+constexpr int64_t kBlock = 1 << 14;
+
+/// fn(T{}) with T = float or double.
+template <class Fn>
+decltype(auto) dispatch(DType dtype, Fn&& fn) {
+  if (dtype == DType::f32) return fn(float{});
+  return fn(double{});
+}
+
+[[noreturn]] inline void shape_error(const char* op, const std::string& what) {
+  throw ShapeError(std::string("[") + op + "] " + what);
+}
+
+inline void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) {
+    shape_error(op, std::string("dtypes differ: ") + name_of(a.dtype()) + " and " + name_of(b.dtype()));
+  }
+}
+
+inline void check_defined(const char* op, const Tensor& t) {
+  if (!t.defined()) shape_error(op, "undefined tensor given");
+}
+
+/// Axis in [0, rank), negative counting from the end.
+inline int normal_axis(const char* op, const Tensor& t, int axis) {
+  const int a = axis < 0 ? axis + t.rank() : axis;
+  if (a < 0 || a >= t.rank()) shape_error(op, "axis " + std::to_string(axis) + " outside shape " + t.shape().str());
+  return a;
+}
+
+/// A contiguous tensor with the same numbers, without history (for use inside ops).
+inline Tensor dense(const Tensor& t) { return t.is_contiguous() ? t.detach() : t.clone(); }
+
+}  // namespace qkv

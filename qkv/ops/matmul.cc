@@ -1,0 +1,224 @@
+// Matrix products: batched matmul and the linear layer.
+#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/pointwise.h"
+#include "qkv/kernels/rowwise.h"
+#include "qkv/ops/common.h"
+#include "qkv/ops/ops.h"
+
+namespace qkv {
+namespace {
+
+// One operand of a product: contiguous [rows, cols], read transposed when `transposed`.
+struct Operand {
+  const Tensor& t;
+  int64_t offset;
+  int64_t ld;
+  bool transposed;
+};
+
+// C (+)= op(A)·op(B) with C [M, N] at c's offset.
+void product(const Operand& a, const Operand& b, const Tensor& c, int64_t c_offset, const int64_t (&mnk)[3],
+             bool accumulate) {
+  const auto [M, N, K] = mnk;
+  if (c.dtype() == DType::f32) {
+    kernels::gemm({.M = M,
+                   .N = N,
+                   .K = K,
+                   .a = a.t.f32() + a.offset,
+                   .lda = a.ld,
+                   .a_transposed = a.transposed,
+                   .b = b.t.f32() + b.offset,
+                   .ldb = b.ld,
+                   .b_transposed = b.transposed,
+                   .c = c.f32() + c_offset,
+                   .ldc = N,
+                   .accumulate = accumulate});
+    return;
+  }
+  const double *pa = a.t.f64() + a.offset, *pb = b.t.f64() + b.offset;
+  double* pc = c.f64() + c_offset;
+  for (int64_t i = 0; i < M; ++i) {
+    for (int64_t j = 0; j < N; ++j) {
+      double s = accumulate ? pc[i * N + j] : 0;
+      for (int64_t k = 0; k < K; ++k) {
+        s +=
+            (a.transposed ? pa[k * a.ld + i] : pa[i * a.ld + k]) * (b.transposed ? pb[j * b.ld + k] : pb[k * b.ld + j]);
+      }
+      pc[i * N + j] = s;
+    }
+  }
+}
+
+// Calls fn(a_offset, b_offset, c_offset) for every matrix of a broadcast batch.
+template <class Fn>
+void for_each_matrix(const Shape& a, const Shape& b, const Shape& c, Fn&& fn) {
+  const int batch_rank = c.rank() - 2;
+  int64_t matrices = 1;
+  for (int i = 0; i < batch_rank; ++i) matrices *= c[i];
+  const auto offset = [&](const Shape& s, int64_t index) {
+    int64_t at = 0, step = s[-1] * s[-2];
+    for (int i = batch_rank - 1; i >= 0; --i) {
+      const int j = i - (c.rank() - s.rank());
+      const int64_t here = index % c[i];
+      index /= c[i];
+      if (j < 0) continue;
+      if (s[j] != 1) at += here * step;
+      step *= s[j];
+    }
+    return at;
+  };
+  for (int64_t m = 0; m < matrices; ++m) fn(offset(a, m), offset(b, m), m * c[-1] * c[-2]);
+}
+
+Shape matmul_shape(const Tensor& a, const Tensor& b) {
+  check_defined("matmul", a);
+  check_defined("matmul", b);
+  check_same_dtype("matmul", a, b);
+  const auto fail = [&] {
+    shape_error("matmul", "a=" + a.shape().str() + ", b=" + b.shape().str() + "; expected a.dim(-1) == b.dim(-2)");
+  };
+  if (a.rank() < 2 || b.rank() < 2 || a.dim(-1) != b.dim(-2)) fail();
+  Shape batch_a, batch_b;
+  for (int i = 0; i < a.rank() - 2; ++i) batch_a.push_back(a.dim(i));
+  for (int i = 0; i < b.rank() - 2; ++i) batch_b.push_back(b.dim(i));
+  Shape out = broadcast("matmul", batch_a, batch_b);
+  out.push_back(a.dim(-2));
+  out.push_back(b.dim(-1));
+  return out;
+}
+
+kernels::Activation kernel_activation(Act act) { return static_cast<kernels::Activation>(act); }
+static_assert(static_cast<int>(Act::sigmoid) == static_cast<int>(kernels::Activation::sigmoid));
+static_assert(static_cast<int>(Act::gelu) == static_cast<int>(kernels::Activation::gelu));
+
+kernels::Unary unary_of(Act act) {
+  switch (act) {
+    case Act::gelu:
+      return kernels::Unary::gelu;
+    case Act::tanh:
+      return kernels::Unary::tanh;
+    case Act::sigmoid:
+      return kernels::Unary::sigmoid;
+    default:
+      return kernels::Unary::relu;
+  }
+}
+
+void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_defined("linear", x);
+  check_defined("linear", weight);
+  check_same_dtype("linear", x, weight);
+  if (weight.rank() != 2 || x.rank() < 1 || x.dim(-1) != weight.dim(1)) {
+    shape_error("linear",
+                "x=" + x.shape().str() + ", weight=" + weight.shape().str() + "; expected x.dim(-1) == weight.dim(1)");
+  }
+  if (bias.defined() && !(bias.shape() == Shape{weight.dim(0)})) {
+    shape_error("linear", "bias=" + bias.shape().str() + ", weight=" + weight.shape().str());
+  }
+}
+
+// out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, const Tensor& out,
+                    const Tensor& pre) {
+  const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
+  if (x.dtype() == DType::f32) {
+    kernels::gemm({.M = M,
+                   .N = O,
+                   .K = I,
+                   .a = x.f32(),
+                   .lda = I,
+                   .b = w.f32(),
+                   .ldb = I,
+                   .b_transposed = true,
+                   .c = out.f32(),
+                   .ldc = O,
+                   .bias = bias.defined() ? bias.f32() : nullptr,
+                   .activation = kernel_activation(act),
+                   .pre = pre.defined() ? pre.f32() : nullptr});
+    return;
+  }
+  product({x, 0, I, false}, {w, 0, I, true}, out, 0, {M, O, I}, false);
+  double* p = out.f64();
+  for (int64_t i = 0; bias.defined() && i < M * O; ++i) p[i] += bias.f64()[i % O];
+  if (pre.defined()) std::copy(p, p + M * O, pre.f64());
+  if (act != Act::none) kernels::reference::unary_forward(unary_of(act), p, p, M * O);
+}
+
+// d_z of the activation; `saved` is z for gelu and the output otherwise.
+Tensor through_activation(Act act, const Tensor& saved, const Tensor& d_out) {
+  if (act == Act::none) return d_out;
+  Tensor d_z = Tensor::empty(saved.shape(), saved.dtype());
+  if (saved.dtype() == DType::f32) {
+    kernels::unary_backward(unary_of(act), saved.f32(), d_out.f32(), d_z.f32(), d_z.numel());
+  } else {
+    kernels::reference::unary_backward(unary_of(act), saved.f64(), d_out.f64(), d_z.f64(), d_z.numel());
+  }
+  return d_z;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a_in, const Tensor& b_in) {
+  const Shape shape = matmul_shape(a_in, b_in);
+  const Tensor a = dense(a_in), b = dense(b_in), out = Tensor::empty(shape, a.dtype());
+  const int64_t M = shape[-2], N = shape[-1], K = a.dim(-1);
+  for_each_matrix(a.shape(), b.shape(), shape, [&](int64_t at_a, int64_t at_b, int64_t at_c) {
+    product({a, at_a, K, false}, {b, at_b, N, false}, out, at_c, {M, N, K}, false);
+  });
+  return record("matmul", out, {a_in, b_in}, [a, b, M, N, K](const Tensor& d_out, Grads& d) {
+    const Tensor g = dense(d_out);
+    if (d.wants(0)) {  // d_a = d_out·bᵀ
+      const Tensor d_a = d.buffer(0);
+      for_each_matrix(a.shape(), b.shape(), g.shape(), [&](int64_t at_a, int64_t at_b, int64_t at_c) {
+        product({g, at_c, N, false}, {b, at_b, N, true}, d_a, at_a, {M, K, N}, true);
+      });
+    }
+    if (d.wants(1)) {  // d_b = aᵀ·d_out
+      const Tensor d_b = d.buffer(1);
+      for_each_matrix(a.shape(), b.shape(), g.shape(), [&](int64_t at_a, int64_t at_b, int64_t at_c) {
+        product({a, at_a, K, true}, {g, at_c, N, false}, d_b, at_b, {K, N, M}, true);
+      });
+    }
+  });
+}
+
+Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias, Act act) {
+  check_linear(x_in, weight, bias);
+  const Tensor x = dense(x_in), w = dense(weight);
+  const int64_t O = w.dim(0), I = w.dim(1);
+  Shape shape = x.shape();
+  shape[-1] = O;
+  const Tensor out = Tensor::empty(shape, x.dtype());
+  const bool recorded = needs_record({x_in, weight, bias});
+  const Tensor pre = recorded && act == Act::gelu ? Tensor::empty(shape, x.dtype()) : Tensor();
+  linear_forward(x, w, bias.defined() ? dense(bias) : bias, act, out, pre);
+  if (!recorded) return out;
+  return record("linear", out, {x_in, weight, bias},
+                [=, saved = act == Act::gelu ? pre : out](const Tensor& d_out, Grads& d) {
+                  const int64_t M = O == 0 ? 0 : saved.numel() / O;
+                  const Tensor d_z = through_activation(act, saved, dense(d_out));  // [..., O]
+                  bool fresh = false;
+                  if (d.wants(0)) {  // d_x = d_z·W
+                    const Tensor d_x = d.buffer(0, fresh);
+                    product({d_z, 0, O, false}, {w, 0, I, false}, d_x, 0, {M, I, O}, !fresh);
+                  }
+                  if (d.wants(1)) {  // d_W = d_zᵀ·x
+                    const Tensor d_w = d.buffer(1, fresh);
+                    product({d_z, 0, O, true}, {x, 0, I, false}, d_w, 0, {O, I, M}, !fresh);
+                  }
+                  if (d.wants(2)) {  // d_bias = Σ rows of d_z
+                    const Tensor d_b = d.buffer(2, fresh);
+                    dispatch(d_z.dtype(), [&](auto t) {
+                      using T = decltype(t);
+                      const kernels::SumRows<T> args{M, O, d_z.data<T>(), d_b.data<T>(), !fresh};
+                      if constexpr (std::is_same_v<T, float>) {
+                        kernels::sum_rows(args);
+                      } else {
+                        kernels::reference::sum_rows(args);
+                      }
+                    });
+                  }
+                });
+}
+
+}  // namespace qkv

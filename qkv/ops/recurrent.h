@@ -1,0 +1,38 @@
+// Recurrent layers over whole ragged batches, each one op: LSTM and GRU.
+#pragma once
+
+#include "qkv/core/tensor.h"
+#include "qkv/ops/ragged.h"
+
+namespace qkv {
+
+enum class CellKind : uint8_t { lstm, gru };
+
+/// PyTorch's parameters. Gate order is [i | f | g | o] for an LSTM (G = 4) and [r | z | n] for a GRU (G = 3).
+struct RecurrentWeights {
+  Tensor w_ih;  // [G·H, I]
+  Tensor w_hh;  // [G·H, H]
+  Tensor b_ih;  // [G·H]
+  Tensor b_hh;  // [G·H]
+};
+
+/// States of all sequences, in the batch's order. Undefined means zero; c belongs to the LSTM alone.
+struct RecurrentState {
+  Tensor h;  // [B, H]
+  Tensor c;  // [B, H]
+};
+
+struct RecurrentResult {
+  Tensor out;            // [T, H], packed like the input
+  RecurrentState state;  // after each sequence's last step (the initial state of an empty sequence)
+};
+
+/// LSTM:  i, f, o = σ(W x + b), g = tanh(W x + b);  c = f ⊙ c₋ + i ⊙ g;  h = o ⊙ tanh(c)
+/// GRU:   r, z = σ(W x + b);  n = tanh(W x + b + r ⊙ (W h₋ + b));  h = (1 - z) ⊙ n + z ⊙ h₋
+/// x [T, I] packed as `batch` says; with `reverse` each sequence is read from its end, and out[row] is still the
+/// output at that row. All input projections are one product, each weight's gradient is one product at the end, and
+/// no step is computed past a sequence's end. Throws ShapeError.
+RecurrentResult recurrent(CellKind kind, const Tensor& x, const Ragged& batch, const RecurrentWeights& weights,
+                          const RecurrentState& initial = {}, bool reverse = false);
+
+}  // namespace qkv

@@ -1,0 +1,255 @@
+// Buffers, steps and weight gradients of one recurrent layer.
+#include "qkv/ops/recurrent_layer.h"
+
+#include <algorithm>
+
+#include "qkv/core/autograd.h"
+
+namespace qkv::rnn {
+namespace {
+
+constexpr int64_t kRowBlock = 64;
+
+// Rows copied as (to, from) pairs given by `at`.
+template <class Fn>
+void copy_rows(const Tensor& from, const Tensor& to, int64_t n, Fn&& at) {
+  const int64_t C = to.dim(1);
+  dispatch(from.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const T* source = from.data<T>();
+    T* target = to.data<T>();
+    parallel_blocks(n, kRowBlock, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const auto [to_row, from_row] = at(i);
+        std::copy_n(source + from_row * C, C, target + to_row * C);
+      }
+    });
+  });
+}
+
+void check_parameter(const char* op, const char* name, const Tensor& p, const Shape& wanted, DType dtype) {
+  if (!p.defined()) shape_error(op, std::string(name) + " is undefined; expected " + wanted.str());
+  if (!(p.shape() == wanted)) {
+    shape_error(op, std::string(name) + "=" + p.shape().str() + "; expected " + wanted.str());
+  }
+  if (p.dtype() != dtype) shape_error(op, std::string(name) + " is " + name_of(p.dtype()));
+}
+
+// The initial state's rows in the order of time, in front of a [B+T, H] buffer.
+Tensor state_buffer(const char* op, const char* name, const Tensor& initial, const LayerRun& run) {
+  const Tensor buffer = Tensor::empty({run.B + run.T, run.H}, run.w_hh.dtype());
+  if (initial.defined()) {
+    check_parameter(op, name, initial, {run.B, run.H}, run.w_hh.dtype());
+    copy_rows(dense(initial), buffer, run.B,
+              [&](int64_t r) { return std::pair(r, run.time->order[static_cast<size_t>(r)]); });
+  } else {
+    Tensor head = buffer.as_strided({run.B, run.H}, {run.H, 1}, 0);
+    head.fill(0);
+  }
+  return buffer;
+}
+
+template <class T>
+Matrix<T> matrix(const Tensor& t, int64_t first_row = 0) {
+  return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
+}
+
+template <class T>
+kernels::RowsOf<T> rows(const Tensor& t, int64_t first_row) {
+  return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
+}
+
+template <class T>
+void forward(const LayerRun& run, int64_t t) {
+  const int64_t n = run.time->count(t), H = run.H, G = run.gate_width();
+  if (run.kind == CellKind::lstm) {
+    multiply_transposed<T>({n, G, H}, matrix<const T>(run.h, run.previous(t)), matrix<const T>(run.w_hh),
+                           matrix<T>(run.gates, run.first(t)), true);
+    const kernels::LstmStep<T> step{.rows = n,
+                                    .H = H,
+                                    .gates = rows<T>(run.gates, run.first(t)),
+                                    .c_prev = rows<const T>(run.c, run.previous(t)),
+                                    .c = rows<T>(run.c, run.current(t)),
+                                    .h = rows<T>(run.h, run.current(t))};
+    if constexpr (Use<T>::fast) {
+      kernels::lstm_step(step);
+    } else {
+      kernels::reference::lstm_step(step);
+    }
+    return;
+  }
+  multiply_transposed<T>({n, G, H}, matrix<const T>(run.h, run.previous(t)), matrix<const T>(run.w_hh),
+                         matrix<T>(run.h_gate), false, run.b_hh.data<T>());
+  const kernels::GruStep<T> step{.rows = n,
+                                 .H = H,
+                                 .x_gates = rows<const T>(run.gates, run.first(t)),
+                                 .h_gates = rows<const T>(run.h_gate, 0),
+                                 .h_prev = rows<const T>(run.h, run.previous(t)),
+                                 .saved = run.training ? rows<T>(run.saved, run.first(t)) : kernels::RowsOf<T>{},
+                                 .h = rows<T>(run.h, run.current(t))};
+  if constexpr (Use<T>::fast) {
+    kernels::gru_step(step);
+  } else {
+    kernels::reference::gru_step(step);
+  }
+}
+
+template <class T>
+void backward(const LayerRun& run, const LayerGradients& g, int64_t t) {
+  const int64_t n = run.time->count(t), H = run.H, G = run.gate_width();
+  if (run.kind == CellKind::lstm) {
+    const kernels::LstmStepBackward<T> step{.rows = n,
+                                            .H = H,
+                                            .gates = rows<const T>(run.gates, run.first(t)),
+                                            .c_prev = rows<const T>(run.c, run.previous(t)),
+                                            .c = rows<const T>(run.c, run.current(t)),
+                                            .d_h = rows<const T>(g.d_h, 0),
+                                            .d_c = rows<const T>(g.d_c, 0),
+                                            .d_gates = rows<T>(g.d_x_gates, run.first(t)),
+                                            .d_c_prev = rows<T>(g.d_c, 0)};
+    if constexpr (Use<T>::fast) {
+      kernels::lstm_step_backward(step);
+    } else {
+      kernels::reference::lstm_step_backward(step);
+    }
+    multiply<T>({n, H, G}, matrix<const T>(g.d_x_gates, run.first(t)), matrix<const T>(run.w_hh), matrix<T>(g.d_h),
+                false);
+    return;
+  }
+  const kernels::GruStepBackward<T> step{.rows = n,
+                                         .H = H,
+                                         .saved = rows<const T>(run.saved, run.first(t)),
+                                         .h_prev = rows<const T>(run.h, run.previous(t)),
+                                         .d_h = rows<const T>(g.d_h, 0),
+                                         .d_x_gates = rows<T>(g.d_x_gates, run.first(t)),
+                                         .d_h_gates = rows<T>(g.d_h_gates, run.first(t)),
+                                         .d_h_prev = rows<T>(g.d_h, 0)};
+  if constexpr (Use<T>::fast) {
+    kernels::gru_step_backward(step);
+  } else {
+    kernels::reference::gru_step_backward(step);
+  }
+  multiply<T>({n, H, G}, matrix<const T>(g.d_h_gates, run.first(t)), matrix<const T>(run.w_hh), matrix<T>(g.d_h), true);
+}
+
+}  // namespace
+
+Tensor take_rows(const Tensor& from, const std::vector<int64_t>& rows) {
+  const auto n = static_cast<int64_t>(rows.size());
+  const Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
+  copy_rows(from, to, n, [&](int64_t i) { return std::pair(i, rows[static_cast<size_t>(i)]); });
+  return to;
+}
+
+Tensor place_rows(const Tensor& from, const std::vector<int64_t>& rows, int64_t first_row) {
+  const auto n = static_cast<int64_t>(rows.size());
+  const Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
+  copy_rows(from, to, n, [&](int64_t i) { return std::pair(rows[static_cast<size_t>(i)], first_row + i); });
+  return to;
+}
+
+std::vector<int64_t> LayerRun::last_rows(const Ragged& batch) const {
+  std::vector<int64_t> at(static_cast<size_t>(B));
+  for (int64_t r = 0; r < B; ++r) {
+    const int64_t b = time->order[static_cast<size_t>(r)], length = batch.length(b);
+    at[static_cast<size_t>(b)] = length == 0 ? r : current(length - 1) + r;
+  }
+  return at;
+}
+
+LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const RecurrentWeights& weights,
+                     const RecurrentState& initial, bool training) {
+  check_defined(op, weights.w_ih);
+  check_defined(op, weights.w_hh);
+  const int64_t H = weights.w_hh.rank() == 2 ? weights.w_hh.dim(1) : 0;
+  const int64_t G = (kind == CellKind::lstm ? 4 : 3) * H;
+  const DType dtype = weights.w_hh.dtype();
+  check_parameter(op, "w_hh", weights.w_hh, {G, H}, dtype);
+  check_parameter(op, "w_ih", weights.w_ih, {G, weights.w_ih.rank() == 2 ? weights.w_ih.dim(1) : 0}, dtype);
+  check_parameter(op, "b_ih", weights.b_ih, {G}, dtype);
+  check_parameter(op, "b_hh", weights.b_hh, {G}, dtype);
+  LayerRun run;
+  run.kind = kind;
+  run.time = &batch.time();
+  run.B = batch.sequences();
+  run.T = batch.rows();
+  run.H = H;
+  run.w_ih = dense(weights.w_ih);
+  run.w_hh = dense(weights.w_hh);
+  run.b_ih = dense(weights.b_ih);
+  run.b_hh = dense(weights.b_hh);
+  run.training = training;
+  run.h = state_buffer(op, "h", initial.h, run);
+  run.gates = Tensor::empty({run.T, G}, dtype);
+  if (kind == CellKind::lstm) {
+    run.c = state_buffer(op, "c", initial.c, run);
+    run.b_ih = run.b_ih.clone();
+    dispatch(dtype, [&](auto t) {
+      using T = decltype(t);
+      Use<T>::add_to(run.b_hh.data<T>(), run.b_ih.data<T>(), G);
+    });
+  } else {
+    run.h_gate = Tensor::empty({run.B, G}, dtype);
+    if (training) run.saved = Tensor::empty({run.T, 4 * H}, dtype);
+  }
+  return run;
+}
+
+void step_forward(const LayerRun& run, int64_t t) {
+  dispatch(run.w_hh.dtype(), [&](auto type) { forward<decltype(type)>(run, t); });
+}
+
+LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const Tensor& d_last_c) {
+  const DType dtype = run.w_hh.dtype();
+  const auto sorted = [&](const Tensor& d) {
+    return d.defined() ? take_rows(dense(d), run.time->order) : Tensor::zeros({run.B, run.H}, dtype);
+  };
+  LayerGradients g;
+  g.d_h = sorted(d_last_h);
+  // What a layer saved is read once, by this backward pass: gradients take its place.
+  g.d_x_gates = run.gates;
+  if (run.kind == CellKind::lstm) {
+    g.d_c = sorted(d_last_c);
+  } else {
+    g.d_h_gates = Tensor::empty({run.T, run.gate_width()}, dtype);
+  }
+  return g;
+}
+
+void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t) {
+  dispatch(run.w_hh.dtype(), [&](auto type) { backward<decltype(type)>(run, grads, t); });
+}
+
+Tensor previous_states(const LayerRun& run) {
+  if (run.time->same_lengths) return run.h.as_strided({run.T, run.H}, {run.H, 1}, 0);
+  std::vector<int64_t> at;
+  at.reserve(static_cast<size_t>(run.T));
+  for (int64_t t = 0; t < run.time->steps(); ++t) {
+    for (int64_t r = 0; r < run.time->count(t); ++r) at.push_back(run.previous(t) + r);
+  }
+  return take_rows(run.h, at);
+}
+
+void weight_gradients(const LayerRun& run, const LayerGradients& g, const WeightSlots& at, Grads& d) {
+  const int64_t G = run.gate_width();
+  const Tensor& d_hidden = run.kind == CellKind::lstm ? g.d_x_gates : g.d_h_gates;
+  dispatch(run.w_hh.dtype(), [&](auto type) {
+    using T = decltype(type);
+    bool fresh = false;
+    if (d.wants(at.w_hh)) {
+      const Tensor before = previous_states(run), d_w = d.buffer(at.w_hh, fresh);
+      weight_product<T>({G, run.H, run.T}, matrix<const T>(d_hidden), matrix<const T>(before), matrix<T>(d_w), !fresh);
+    }
+    const auto bias = [&](size_t slot, const Tensor& d_gates) {
+      if (!d.wants(slot)) return;
+      const Tensor d_b = d.buffer(slot, fresh);
+      Use<T>::sum_rows({run.T, G, d_gates.data<T>(), d_b.data<T>(), !fresh});
+    };
+    bias(at.b_ih, g.d_x_gates);
+    bias(at.b_hh, d_hidden);
+  });
+}
+
+Tensor in_batch_order(const Tensor& sorted, const TimeOrder& time) { return place_rows(sorted, time.order); }
+
+}  // namespace qkv::rnn

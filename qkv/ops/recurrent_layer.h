@@ -1,0 +1,160 @@
+// One recurrent layer over a ragged batch, time-major: what the recurrent ops share. Not a public header.
+#pragma once
+
+#include <vector>
+
+#include "qkv/core/autograd.h"
+#include "qkv/kernels/gates.h"
+#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/pointwise.h"
+#include "qkv/kernels/rowwise.h"
+#include "qkv/ops/common.h"
+#include "qkv/ops/ragged.h"
+#include "qkv/ops/recurrent.h"
+
+namespace qkv::rnn {
+
+/// The optimised kernels for float, the plain ones for double.
+template <class T>
+struct Use {
+  static constexpr bool fast = std::is_same_v<T, float>;
+  static void gemm(const kernels::GemmArgsOf<T>& a) {
+    if constexpr (fast) {
+      kernels::gemm(a);
+    } else {
+      kernels::reference::gemm(a);
+    }
+  }
+  static void sum_rows(const kernels::SumRows<T>& a) {
+    if constexpr (fast) {
+      kernels::sum_rows(a);
+    } else {
+      kernels::reference::sum_rows(a);
+    }
+  }
+  /// y += x.
+  static void add_to(const T* x, T* y, int64_t n) {
+    if constexpr (fast) {
+      kernels::add(x, y, y, n);
+    } else {
+      kernels::reference::add(x, y, y, n);
+    }
+  }
+  static void dropout(const kernels::DropoutRule& rule, const T* x, T* y, int64_t n) {
+    if constexpr (fast) {
+      kernels::dropout(rule, x, y, n);
+    } else {
+      kernels::reference::dropout(rule, x, y, n);
+    }
+  }
+};
+
+/// A dense row-major matrix, or columns of a wider one.
+template <class T>
+struct Matrix {
+  T* data = nullptr;
+  int64_t stride = 0;
+  T* row(int64_t r) const { return data + r * stride; }
+};
+
+/// c [M,N] (+)= a [M,K]·wᵀ (w [N,K]) + bias.
+template <class T>
+void multiply_transposed(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Matrix<T> c, bool accumulate,
+                         const T* bias = nullptr) {
+  Use<T>::gemm({.M = mnk[0],
+                .N = mnk[1],
+                .K = mnk[2],
+                .a = a.data,
+                .lda = a.stride,
+                .b = w.data,
+                .ldb = w.stride,
+                .b_transposed = true,
+                .c = c.data,
+                .ldc = c.stride,
+                .accumulate = accumulate,
+                .bias = bias});
+}
+/// c [M,N] (+)= a [M,K]·w [K,N].
+template <class T>
+void multiply(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Matrix<T> c, bool accumulate) {
+  Use<T>::gemm({.M = mnk[0],
+                .N = mnk[1],
+                .K = mnk[2],
+                .a = a.data,
+                .lda = a.stride,
+                .b = w.data,
+                .ldb = w.stride,
+                .c = c.data,
+                .ldc = c.stride,
+                .accumulate = accumulate});
+}
+/// w [M,N] (+)= aᵀ·b with a [K,M], b [K,N]: the gradient of a weight over all rows at once.
+template <class T>
+void weight_product(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> b, Matrix<T> w, bool accumulate) {
+  Use<T>::gemm({.M = mnk[0],
+                .N = mnk[1],
+                .K = mnk[2],
+                .a = a.data,
+                .lda = a.stride,
+                .a_transposed = true,
+                .b = b.data,
+                .ldb = b.stride,
+                .c = w.data,
+                .ldc = w.stride,
+                .accumulate = accumulate});
+}
+
+/// to[i] = from[rows[i]]: packed → time-major.
+Tensor take_rows(const Tensor& from, const std::vector<int64_t>& rows);
+/// to[rows[i]] = from[i]: time-major → packed. `from` may start at a row offset.
+Tensor place_rows(const Tensor& from, const std::vector<int64_t>& rows, int64_t first_row = 0);
+
+/// A layer's buffers. State row r < B is sequence order[r]'s initial state; row B + begin[t] + r its state after
+/// step t.
+struct LayerRun {
+  CellKind kind = CellKind::lstm;
+  const TimeOrder* time = nullptr;
+  int64_t B = 0, T = 0, H = 0;
+  Tensor w_ih, w_hh, b_ih, b_hh;  // dense; b_ih holds b_ih + b_hh for an LSTM
+  bool training = false;
+  Tensor gates;   // [T, G·H]: W_ih x + b, filled by the caller; an LSTM's become its activations, then gradients
+  Tensor saved;   // [T, 4H], GRU only
+  Tensor h_gate;  // [B, 3H], GRU only: W_hh h + b_hh of one step
+  Tensor h, c;    // [B+T, H]
+
+  int64_t gate_width() const { return (kind == CellKind::lstm ? 4 : 3) * H; }
+  int64_t first(int64_t t) const { return time->begin[static_cast<size_t>(t)]; }
+  int64_t previous(int64_t t) const { return t == 0 ? 0 : B + first(t - 1); }
+  int64_t current(int64_t t) const { return B + first(t); }
+  /// Rows of the state buffer that hold each sequence's last state, in the batch's order.
+  std::vector<int64_t> last_rows(const Ragged& batch) const;
+};
+
+/// Checks shapes and fills in everything but gates. `op` names the caller in errors.
+LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const RecurrentWeights& weights,
+                     const RecurrentState& initial, bool training);
+/// Gates of step t, complete but for W_hh h, become h (and c).
+void step_forward(const LayerRun& run, int64_t t);
+
+/// What flows back through a layer.
+struct LayerGradients {
+  Tensor d_h, d_c;   // [B, H]: of the state after the step at hand, then of the one before it
+  Tensor d_x_gates;  // [T, G·H]
+  Tensor d_h_gates;  // [T, 3H], GRU only
+};
+
+LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const Tensor& d_last_c);
+/// Turns d_h (and d_c) of step t's states into those of the states before, and fills step t's rows of the gates'.
+void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t);
+
+/// W_hh's and the biases' gradients over all steps, into inputs weight_hh, bias_ih and bias_hh of the op.
+struct WeightSlots {
+  size_t w_hh = 0, b_ih = 0, b_hh = 0;
+};
+void weight_gradients(const LayerRun& run, const LayerGradients& grads, const WeightSlots& at, Grads& d);
+/// The state before each time-major row, [T, H].
+Tensor previous_states(const LayerRun& run);
+/// [B, H] in the batch's order, from the order of time.
+Tensor in_batch_order(const Tensor& sorted, const TimeOrder& time);
+
+}  // namespace qkv::rnn

@@ -1,0 +1,102 @@
+// Optimizers: AdamW, Adam and SGD with PyTorch's semantics, one pass over all parameters a step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "qkv/kernels/optimizer_step.h"
+#include "qkv/nn/module.h"
+
+namespace qkv {
+
+/// Updates a fixed list of parameters from their gradients. A parameter without a gradient is passed over and keeps
+/// its own step count, as in PyTorch. No result depends on the number of threads.
+class Optimizer {
+ public:
+  explicit Optimizer(std::vector<NamedParameter> parameters);
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update at learning rate lr with every gradient multiplied by grad_scale (clipping, accumulation).
+  void step(double lr, double grad_scale = 1);
+  /// Forgets all gradients.
+  void zero_grad();
+
+  const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  /// Everything a checkpoint must hold, sharing memory with the optimizer: "steps" [parameters] in f64, then one
+  /// tensor a parameter and moment ("m.encoder.weight"). Loading is copy_from into these.
+  std::vector<NamedParameter> state() const;
+
+ protected:
+  /// Adds one zeroed moment a parameter under `prefix`; returns its index for moment().
+  size_t add_moment(const char* prefix);
+  const Tensor& moment(size_t index, size_t parameter) const { return moments_[index].tensors[parameter]; }
+
+ private:
+  struct Block {
+    size_t parameter = 0;
+    int64_t begin = 0, end = 0;
+  };
+  struct Moment {
+    std::string prefix;
+    std::vector<Tensor> tensors;
+  };
+  struct Update {
+    double lr = 0, grad_scale = 1;
+    int64_t step = 1;  // of this parameter, from 1
+  };
+  friend class AdamW;
+  friend class Sgd;
+  virtual void update(const Block& block, const Tensor& grad, const Update& how) const = 0;
+  template <class T>
+  kernels::ParameterSlice<T> slice(const Block& block, const Tensor& grad) const;
+
+  std::vector<NamedParameter> parameters_;
+  std::vector<Block> blocks_;
+  std::vector<Moment> moments_;
+  Tensor steps_;  // [parameters], f64
+};
+
+struct AdamWOptions {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
+  bool l2 = false;            // torch.optim.Adam: decay enters the gradient
+  bool decay_vectors = true;  // false: biases and norms (rank < 2) are not decayed
+};
+
+/// torch.optim.AdamW (or Adam, see l2); formulas in kernels/optimizer_step.h.
+class AdamW final : public Optimizer {
+ public:
+  /// Throws ConfigError on a value outside its range.
+  AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options = {});
+
+ private:
+  void update(const Block& block, const Tensor& grad, const Update& how) const override;
+  AdamWOptions options_;
+};
+
+struct SgdOptions {
+  double momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false;
+  bool decay_vectors = true;
+};
+
+/// torch.optim.SGD.
+class Sgd final : public Optimizer {
+ public:
+  /// Throws ConfigError on a value outside its range, or Nesterov without momentum or with dampening.
+  Sgd(std::vector<NamedParameter> parameters, const SgdOptions& options = {});
+
+ private:
+  void update(const Block& block, const Tensor& grad, const Update& how) const override;
+  SgdOptions options_;
+};
+
+/// √Σ g² over all gradients, summed in double in a fixed order; NaN or Inf when a gradient holds one.
+double gradient_norm(const std::vector<NamedParameter>& parameters);
+
+/// The factor that brings a gradient of this norm within max_norm: min(1, max_norm/(norm + 1e-6)), as
+/// torch.nn.utils.clip_grad_norm_; 1 when max_norm is 0 (no clipping).
+double clip_factor(double norm, double max_norm);
+
+}  // namespace qkv

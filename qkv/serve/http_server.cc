@@ -1,0 +1,219 @@
+// The server: cpp-httplib underneath, with the limits and checks it does not have.
+#include "qkv/serve/http_server.h"
+
+#include <httplib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "qkv/base/error.h"
+
+namespace qkv::serve {
+namespace {
+
+std::string error_body(const std::string& what, const std::string& field) {
+  nlohmann::json body{{"error", what}};
+  if (!field.empty()) body["field"] = field;
+  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// Lets `computing` handlers work and `waiting` wait; the others are told to come back.
+class Turnstile {
+ public:
+  Turnstile(int computing, int waiting, double seconds) : free_(computing), room_(waiting), seconds_(seconds) {}
+
+  class Turn {
+   public:
+    explicit Turn(Turnstile& t) : turnstile_(t) {}
+    ~Turn() { turnstile_.leave(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Turnstile& turnstile_;
+  };
+
+  void enter() {
+    std::unique_lock lock(mutex_);
+    if (free_ == 0) {
+      if (room_ == 0) throw HttpError(503, "the server is busy; try again in a moment");
+      --room_;
+      const bool turn = freed_.wait_for(lock, std::chrono::duration<double>(seconds_), [&] { return free_ > 0; });
+      ++room_;
+      if (!turn) throw HttpError(503, "the server is busy; try again in a moment");
+    }
+    --free_;
+  }
+  void leave() {
+    {
+      std::lock_guard lock(mutex_);
+      ++free_;
+    }
+    freed_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  int free_, room_;
+  double seconds_;
+};
+
+HttpRequest request_of(const httplib::Request& from) {
+  HttpRequest r;
+  r.path = from.path;
+  for (size_t i = 1; i < from.matches.size(); ++i) r.parts.push_back(from.matches[i]);
+  for (const auto& [name, value] : from.params) r.query[name] = value;
+  r.body = from.body;
+  return r;
+}
+
+void refuse(httplib::Response& to, int status, const std::string& what, const std::string& field = "") {
+  to.status = status;
+  to.set_content(error_body(what, field), "application/json");
+  if (status == 503) to.set_header("Retry-After", "1");
+}
+
+}  // namespace
+
+std::string HttpRequest::get(const std::string& name, const std::string& otherwise) const {
+  const auto found = query.find(name);
+  return found == query.end() ? otherwise : found->second;
+}
+
+int64_t HttpRequest::get_integer(const std::string& name, int64_t otherwise) const {
+  const auto found = query.find(name);
+  if (found == query.end()) return otherwise;
+  int64_t value = 0;
+  const std::string& text = found->second;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw HttpError(400, "'" + text + "' is not a whole number", name);
+  }
+  return value;
+}
+
+struct HttpServer::Impl {
+  explicit Impl(const HttpOptions& o) : options(o), turnstile(o.computing, o.waiting, o.turn_seconds) {}
+
+  // Whether a Host header names this server: loopback names, the address it listens on, and the right port.
+  bool own_host(std::string host) const {
+    std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::string given_port;
+    const size_t colon = host.rfind(':');
+    if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
+      given_port = host.substr(colon + 1);
+      host.resize(colon);
+    }
+    if (!given_port.empty() && given_port != std::to_string(port)) return false;
+    if (given_port.empty() && port != 80) return false;
+    return host == "127.0.0.1" || host == "localhost" || host == "[::1]" || host == options.host ||
+           (options.host == "0.0.0.0" && host.find_first_not_of("0123456789.") == std::string::npos);
+  }
+
+  bool own_origin(const std::string& origin) const {
+    constexpr std::string_view kScheme = "http://";
+    return origin.rfind(kScheme, 0) == 0 && own_host(origin.substr(kScheme.size()));
+  }
+
+  httplib::Server::Handler guarded(HttpHandler handler) {
+    return [this, handler = std::move(handler)](const httplib::Request& from, httplib::Response& to) {
+      try {
+        turnstile.enter();
+        const Turnstile::Turn turn(turnstile);
+        const HttpResponse answer = handler(request_of(from));
+        to.status = answer.status;
+        for (const auto& [name, value] : answer.headers) to.set_header(name, value);
+        to.set_content(answer.body, answer.type.c_str());
+      } catch (const HttpError& e) {
+        refuse(to, e.status(), e.what(), e.field());
+      } catch (const ConfigError& e) {
+        refuse(to, 400, e.what());
+      } catch (const nlohmann::json::exception&) {
+        refuse(to, 400, "the request is not the JSON this route expects");
+      } catch (const std::bad_alloc&) {
+        refuse(to, 422, "out of memory; use a smaller input");
+      } catch (const std::exception& e) {
+        refuse(to, 422, e.what());
+      }
+    };
+  }
+
+  void check_origin() {
+    server.set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
+      const bool foreign = from.get_header_value_count("Host") != 1 || !own_host(from.get_header_value("Host")) ||
+                           (from.has_header("Origin") && !own_origin(from.get_header_value("Origin")));
+      if (foreign) {
+        refuse(to, 403, "requests from other sites are refused");
+        return httplib::Server::HandlerResponse::Handled;
+      }
+      return httplib::Server::HandlerResponse::Unhandled;
+    });
+  }
+
+  HttpOptions options;
+  Turnstile turnstile;
+  httplib::Server server;
+  int port = 0;
+};
+
+HttpServer::HttpServer(const HttpOptions& options) : impl_(std::make_unique<Impl>(options)) {
+  httplib::Server& s = impl_->server;
+  s.new_task_queue = [n = static_cast<size_t>(options.connections)] { return new httplib::ThreadPool(n); };
+  s.set_payload_max_length(options.max_body);
+  s.set_read_timeout(5, 0);
+  s.set_write_timeout(5, 0);
+  s.set_keep_alive_timeout(5);
+  s.set_keep_alive_max_count(1000);
+  s.set_tcp_nodelay(true);
+  impl_->check_origin();
+  // No scripts, styles, pictures or connections but the page's own (charts write style elements; exports are blobs).
+  s.set_default_headers({{"Content-Security-Policy",
+                          "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
+                          "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"},
+                         {"X-Content-Type-Options", "nosniff"},
+                         {"Referrer-Policy", "no-referrer"}});
+  s.set_error_handler([](const httplib::Request& from, httplib::Response& to) {
+    if (!to.body.empty()) return;
+    if (to.status == 404) refuse(to, 404, "nothing at " + from.path);
+    if (to.status == 413) refuse(to, 413, "the request is larger than 1 MiB");
+    if (to.body.empty()) refuse(to, to.status, "bad request");
+  });
+}
+
+HttpServer::~HttpServer() { stop(); }
+
+void HttpServer::get(const std::string& route, HttpHandler handler) {
+  impl_->server.Get(route, impl_->guarded(std::move(handler)));
+}
+void HttpServer::post(const std::string& route, HttpHandler handler) {
+  impl_->server.Post(route, impl_->guarded(std::move(handler)));
+}
+void HttpServer::remove(const std::string& route, HttpHandler handler) {
+  impl_->server.Delete(route, impl_->guarded(std::move(handler)));
+}
+
+int HttpServer::bind() {
+  const HttpOptions& o = impl_->options;
+  if (o.port == 0) {
+    impl_->port = impl_->server.bind_to_any_port(o.host.c_str());
+    if (impl_->port < 0) throw IoError("cannot listen on " + o.host + "; is that an address of this machine?");
+  } else {
+    if (!impl_->server.bind_to_port(o.host.c_str(), o.port)) {
+      throw IoError("port " + std::to_string(o.port) + " on " + o.host +
+                    " is in use or not allowed; choose another with --port N (--port 0 takes any free one)");
+    }
+    impl_->port = o.port;
+  }
+  return impl_->port;
+}
+
+void HttpServer::run() { impl_->server.listen_after_bind(); }
+
+void HttpServer::stop() { impl_->server.stop(); }
+
+}  // namespace qkv::serve

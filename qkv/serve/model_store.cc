@@ -1,0 +1,96 @@
+// Listing and loading runs.
+#include "qkv/serve/model_store.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "qkv/base/error.h"
+#include "qkv/serve/http_server.h"
+
+namespace qkv::serve {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> runs_below(const std::string& root) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    if (entry.is_directory(error) && fs::exists(entry.path() / "config.json", error)) {
+      found.push_back(entry.path().string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string name_of_folder(const std::string& path) {
+  const fs::path p = fs::path(path).lexically_normal();
+  return (p.filename().empty() ? p.parent_path() : p).filename().string();
+}
+
+RunInfo describe(const std::string& path) {
+  RunInfo info;
+  info.path = path;
+  try {
+    const RunFolder folder = RunFolder::open(path);
+    info.task = folder.spec().name;
+    info.settings = folder.settings();
+    info.checkpoints = folder.checkpoints();
+  } catch (const Error& e) {
+    info.error = e.what();
+  }
+  return info;
+}
+
+}  // namespace
+
+ModelStore::ModelStore(std::vector<std::string> paths, std::string root)
+    : paths_(std::move(paths)), root_(std::move(root)) {}
+
+std::vector<RunInfo> ModelStore::list() const {
+  std::vector<RunInfo> runs;
+  for (const std::string& path : paths_.empty() ? runs_below(root_) : paths_) {
+    RunInfo info = describe(path);
+    info.id = name_of_folder(path);
+    const auto taken = std::count_if(runs.begin(), runs.end(), [&](const RunInfo& r) {
+      return r.id == info.id || r.id.rfind(info.id + "~", 0) == 0;
+    });
+    if (taken > 0) info.id += "~" + std::to_string(taken + 1);
+    runs.push_back(std::move(info));
+  }
+  return runs;
+}
+
+RunInfo ModelStore::find(const std::string& id) const {
+  for (RunInfo& run : list()) {
+    if (run.id == id) return run;
+  }
+  throw HttpError(404, "no run '" + id + "'", "model");
+}
+
+std::shared_ptr<LoadedModel> ModelStore::open(const std::string& id, const std::string& checkpoint) {
+  const RunInfo run = find(id);
+  if (!run.error.empty()) throw IoError(run.error);
+  if (run.checkpoints.empty()) throw HttpError(409, "run '" + id + "' has no checkpoint yet", "model");
+  // Without a choice the newest counts, so a run that is still training shows what it learns.
+  const std::string which = checkpoint.empty() ? std::to_string(run.checkpoints.back()) : checkpoint;
+  std::lock_guard lock(mutex_);
+  const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                  [&](const auto& m) { return m->run == run.path && m->checkpoint == which; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
+    return kept_.front();
+  }
+  auto model = std::make_shared<LoadedModel>();
+  model->run = run.path;
+  model->checkpoint = which;
+  const RunFolder folder = RunFolder::open(run.path);
+  model->task = folder.make_task();
+  folder.load_weights(parameters_of(*model->task), which);
+  kept_.push_front(model);
+  if (kept_.size() > kKept) kept_.pop_back();
+  return model;
+}
+
+}  // namespace qkv::serve

@@ -1,0 +1,52 @@
+// The runs the page can look at: listed from folders, loaded when asked for, a few kept in memory.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "qkv/tasks/task.h"
+#include "qkv/train/run_folder.h"
+
+namespace qkv::serve {
+
+/// One run as the list shows it. A run that cannot be read has an error instead of figures.
+struct RunInfo {
+  std::string id;  // the folder's name, made unique
+  std::string path;
+  std::string task;
+  std::string error;
+  std::vector<int64_t> checkpoints;
+  Settings settings;
+};
+
+/// A task with the weights of one checkpoint. Hold `mutex` while using the task.
+struct LoadedModel {
+  std::mutex mutex;
+  std::string run, checkpoint;
+  std::unique_ptr<Task> task;
+};
+
+class ModelStore {
+ public:
+  /// `paths` are run folders; when empty, every run below `root` is listed, new ones as they appear.
+  ModelStore(std::vector<std::string> paths, std::string root);
+
+  std::vector<RunInfo> list() const;
+  /// Throws HttpError 404 for an unknown run.
+  RunInfo find(const std::string& id) const;
+  /// The run's task with the weights of `checkpoint` ("" = the run's own choice). Throws HttpError, IoError.
+  std::shared_ptr<LoadedModel> open(const std::string& id, const std::string& checkpoint);
+  const std::string& root() const { return root_; }
+
+ private:
+  static constexpr size_t kKept = 6;
+  std::vector<std::string> paths_;
+  std::string root_;
+  std::mutex mutex_;
+  std::list<std::shared_ptr<LoadedModel>> kept_;  // most recent first
+};
+
+}  // namespace qkv::serve

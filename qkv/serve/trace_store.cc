@@ -1,0 +1,199 @@
+// Maps, thumbnails and figures of traced inputs.
+#include "qkv/serve/trace_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "qkv/serve/http_server.h"
+
+namespace qkv::serve {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::string hash_of(const std::string& text) {
+  uint64_t h = 0;
+  for (unsigned char c : text) h = mix64(h ^ c);
+  char out[17];
+  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(h));
+  return out;
+}
+
+void check(bool good, const char* what, const char* field) {
+  if (!good) throw HttpError(400, what, field);
+}
+
+}  // namespace
+
+Trace::Trace(std::string id, TracedExample example) : id_(std::move(id)), example_(std::move(example)) {
+  for (const AttentionTrace& t : example_.attention) {
+    auto found = std::find_if(sites_.begin(), sites_.end(), [&](const TraceSite& s) { return s.id == t.site; });
+    if (found == sites_.end()) {
+      TraceSite site;
+      site.id = t.site;
+      site.H = t.H;
+      site.Lq = t.Lq;
+      site.Lk = t.Lk;
+      site.causal = t.causal;
+      const bool over_target = t.site == "decoder" || t.site == "cross";
+      site.rows_are_target = over_target && example_.target_rows;
+      site.columns_are_target = t.site == "decoder";
+      sites_.push_back(site);
+      found = sites_.end() - 1;
+    }
+    found->layers.push_back(&t);
+  }
+}
+
+const TraceSite& Trace::site(const std::string& id) const {
+  for (const TraceSite& s : sites_) {
+    if (s.id == id || id.empty()) return s;
+  }
+  throw HttpError(400, "this model has no attention site '" + id + "'", "site");
+}
+
+// Rows [row_begin, row_end) of one head, all columns; NaN where hidden.
+Tensor Trace::rows_of(const TraceSite& site, const MapWindow& w) const {
+  const AttentionTrace& t = *site.layers[static_cast<size_t>(w.layer)];
+  const kernels::ScoreWindow rows{.b = 0,
+                                  .h = w.head,
+                                  .row_begin = w.row_begin,
+                                  .row_end = w.row_end,
+                                  .stage = w.scores ? kernels::ScoreStage::biased : kernels::ScoreStage::weights};
+  Tensor values = t.scores(rows);
+  float* p = values.f32();
+  for (int64_t i = 0; i < values.dim(0); ++i) {
+    for (int64_t j = 0; j < values.dim(1); ++j) {
+      const bool hidden = site.causal && j > w.row_begin + i;
+      if (hidden || std::isinf(p[i * values.dim(1) + j])) p[i * values.dim(1) + j] = kNan;
+    }
+  }
+  return values;
+}
+
+Tensor Trace::map(const TraceSite& site, const MapWindow& w) const {
+  check(w.layer >= 0 && w.layer < static_cast<int64_t>(site.layers.size()), "no such layer", "layer");
+  check(w.head >= 0 && w.head < site.H, "no such head", "head");
+  check(w.row_begin >= 0 && w.row_begin <= w.row_end && w.row_end <= site.Lq, "rows outside the map", "rows");
+  check(w.col_begin >= 0 && w.col_begin <= w.col_end && w.col_end <= site.Lk, "columns outside the map", "cols");
+  check(w.pool >= 1 && w.pool <= 4096, "pool must be between 1 and 4096", "pool");
+  const int64_t rows = (w.row_end - w.row_begin + w.pool - 1) / w.pool;
+  const int64_t cols = (w.col_end - w.col_begin + w.pool - 1) / w.pool;
+  Tensor out = Tensor::full({rows, cols}, kNan);
+  float* to = out.f32();
+  constexpr int64_t kRows = 256;  // at a time, so a long map never lies in memory whole
+  for (int64_t begin = w.row_begin; begin < w.row_end; begin += kRows) {
+    MapWindow part = w;
+    part.row_begin = begin;
+    part.row_end = std::min(begin + kRows, w.row_end);
+    const Tensor values = rows_of(site, part);
+    const float* from = values.f32();
+    for (int64_t i = 0; i < values.dim(0); ++i) {
+      for (int64_t j = w.col_begin; j < w.col_end; ++j) {
+        const float v = from[i * values.dim(1) + j];
+        float& cell = to[(begin - w.row_begin + i) / w.pool * cols + (j - w.col_begin) / w.pool];
+        if (!std::isnan(v) && !(cell >= v)) cell = v;
+      }
+    }
+  }
+  return out;
+}
+
+Tensor Trace::thumbnails(const TraceSite& site, int64_t size) const {
+  check(size >= 1 && size <= 128, "size must be between 1 and 128", "size");
+  const auto L = static_cast<int64_t>(site.layers.size());
+  Tensor out = Tensor::zeros({L, site.H, size, size});
+  for (int64_t l = 0; l < L; ++l) {
+    for (int64_t h = 0; h < site.H; ++h) {
+      const Tensor whole = map(site, {.layer = l, .head = h, .row_end = site.Lq, .col_end = site.Lk});
+      float* to = out.f32() + (l * site.H + h) * size * size;
+      for (int64_t i = 0; i < size; ++i) {
+        for (int64_t j = 0; j < size; ++j) {
+          // Small maps are enlarged, large ones pooled: every cell covers at least one weight.
+          const int64_t i0 = i * site.Lq / size, i1 = std::max(i0 + 1, (i + 1) * site.Lq / size);
+          const int64_t j0 = j * site.Lk / size, j1 = std::max(j0 + 1, (j + 1) * site.Lk / size);
+          float largest = 0;
+          for (int64_t a = i0; a < std::min(i1, site.Lq); ++a) {
+            for (int64_t b = j0; b < std::min(j1, site.Lk); ++b) {
+              const float v = whole.f32()[a * site.Lk + b];
+              if (v > largest) largest = v;
+            }
+          }
+          to[i * size + j] = largest;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<std::vector<HeadFigures>> Trace::figures(const TraceSite& site) const {
+  std::vector<std::vector<HeadFigures>> all(site.layers.size());
+  for (size_t l = 0; l < site.layers.size(); ++l) {
+    for (int64_t h = 0; h < site.H; ++h) {
+      const Tensor m = map(site, {.layer = static_cast<int64_t>(l), .head = h, .row_end = site.Lq, .col_end = site.Lk});
+      HeadFigures f;
+      int64_t counted = 0;
+      for (int64_t i = 0; i < site.Lq; ++i) {
+        double entropy = 0, distance = 0, largest = 0, total = 0;
+        int64_t visible = 0;
+        const float* row = m.f32() + i * site.Lk;
+        for (int64_t j = 0; j < site.Lk; ++j) {
+          if (std::isnan(row[j])) continue;
+          const auto p = static_cast<double>(row[j]);
+          ++visible;
+          total += p;
+          if (p > 0) entropy -= p * std::log(p);
+          distance += p * static_cast<double>(std::abs(i - j));
+          largest = std::max(largest, p);
+        }
+        if (total == 0) continue;
+        ++counted;
+        f.entropy += visible > 1 ? entropy / std::log(static_cast<double>(visible)) : 0;
+        f.distance += distance;
+        f.largest += largest;
+        if (i < site.Lk && !std::isnan(row[i])) f.on_self += static_cast<double>(row[i]);
+        if (!std::isnan(row[0])) f.on_first += static_cast<double>(row[0]);
+      }
+      const double share = counted == 0 ? 0 : 1.0 / static_cast<double>(counted);
+      for (double* x : {&f.entropy, &f.distance, &f.largest, &f.on_self, &f.on_first}) *x *= share;
+      all[l].push_back(f);
+    }
+  }
+  return all;
+}
+
+std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const std::string& checkpoint,
+                                              const std::string& input) {
+  const std::shared_ptr<LoadedModel> loaded = models_.open(model, checkpoint);
+  const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input);
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& t) { return t->id() == id; });
+    if (found != kept_.end()) {
+      kept_.splice(kept_.begin(), kept_, found);
+      return kept_.front();
+    }
+  }
+  std::shared_ptr<const Trace> trace;
+  {
+    std::lock_guard lock(loaded->mutex);
+    trace = std::make_shared<const Trace>(id, loaded->task->trace(input));
+  }
+  std::lock_guard lock(mutex_);
+  kept_.push_front(trace);
+  if (kept_.size() > kKept) kept_.pop_back();
+  return trace;
+}
+
+std::shared_ptr<const Trace> TraceStore::find(const std::string& id) {
+  std::lock_guard lock(mutex_);
+  for (const auto& t : kept_) {
+    if (t->id() == id) return t;
+  }
+  throw HttpError(404, "this trace is no longer kept; send the input again", "id");
+}
+
+}  // namespace qkv::serve

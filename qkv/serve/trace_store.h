@@ -1,0 +1,77 @@
+// Traced inputs: one input run through one model, whose attention is handed out window by window.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "qkv/serve/model_store.h"
+
+namespace qkv::serve {
+
+/// Attention of one kind: its layers, each with H heads of Lq x Lk.
+struct TraceSite {
+  std::string id;
+  std::vector<const AttentionTrace*> layers;
+  int64_t H = 0, Lq = 0, Lk = 0;
+  bool causal = false;
+  bool rows_are_target = false, columns_are_target = false;
+};
+
+/// A rectangle of one head's map; pool > 1 takes the largest of pool x pool cells.
+struct MapWindow {
+  int64_t layer = 0, head = 0;
+  int64_t row_begin = 0, row_end = 0, col_begin = 0, col_end = 0, pool = 1;
+  bool scores = false;
+};
+
+/// Figures of one head over all rows that see a key.
+struct HeadFigures {
+  double entropy = 0;                // as a share of ln(visible keys)
+  double distance = 0;               // mean |i - j| under the weights
+  double largest = 0;                // mean of the rows' largest weights
+  double on_self = 0, on_first = 0;  // mean weight on the diagonal and on key 0
+};
+
+/// One traced input. Immutable after construction; the closures inside recompute weights from kept q and k.
+class Trace {
+ public:
+  Trace(std::string id, TracedExample example);
+
+  const std::string& id() const { return id_; }
+  const TracedExample& example() const { return example_; }
+  const std::vector<TraceSite>& sites() const { return sites_; }
+  /// Throws HttpError 400 naming the field.
+  const TraceSite& site(const std::string& id) const;
+  /// [rows, cols] after pooling; NaN where a key is hidden.
+  Tensor map(const TraceSite& site, const MapWindow& window) const;
+  /// [L, H, size, size], the largest weight of each block.
+  Tensor thumbnails(const TraceSite& site, int64_t size) const;
+  std::vector<std::vector<HeadFigures>> figures(const TraceSite& site) const;  // [layer][head]
+
+ private:
+  Tensor rows_of(const TraceSite& site, const MapWindow& window) const;
+  std::string id_;
+  TracedExample example_;
+  std::vector<TraceSite> sites_;
+};
+
+/// The last traces, by id; an id is a hash of model, checkpoint and input.
+class TraceStore {
+ public:
+  explicit TraceStore(ModelStore& models) : models_(models) {}
+
+  std::shared_ptr<const Trace> make(const std::string& model, const std::string& checkpoint, const std::string& input);
+  /// Throws HttpError 404 when it is no longer kept: ask again with the input.
+  std::shared_ptr<const Trace> find(const std::string& id);
+
+ private:
+  static constexpr size_t kKept = 12;
+  ModelStore& models_;
+  std::mutex mutex_;
+  std::list<std::shared_ptr<const Trace>> kept_;
+};
+
+}  // namespace qkv::serve

@@ -1,0 +1,124 @@
+// A task: data, model and loss behind one interface, so that the trainer and the commands know no model.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "qkv/base/settings.h"
+#include "qkv/nn/context.h"
+#include "qkv/nn/module.h"
+
+namespace qkv {
+
+/// Named figures in the order they are shown.
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+/// What one batch gives the trainer.
+struct BatchLoss {
+  Tensor loss;          // [], mean over the batch's targets, recorded
+  int64_t targets = 0;  // how many targets that mean is over
+  int64_t tokens = 0;   // tokens read, for the rate
+};
+
+/// Which validation figure decides early stopping and the best checkpoint.
+struct Goal {
+  std::string metric = "loss";
+  bool higher_is_better = false;
+  double stop_at = 0;  // training ends when the figure reaches this (use ±infinity for never)
+};
+
+struct DecodeOptions {
+  int64_t beam = 1;
+  double length_penalty = 0;
+  int64_t max_length = 0;  // 0: the task's own limit
+  int64_t n_best = 1;
+  bool align = false;  // also which source word each target word looked at
+};
+
+struct Prediction {
+  std::string text;
+  double score = 0;       // log probability
+  std::string alignment;  // "0-0 1-2 …": source word - target word, where asked for
+};
+
+/// One figure for each of several groups of cases: exact match by length, accuracy by class.
+struct Breakdown {
+  std::string name;    // "exact_match_by_length"
+  std::string by;      // "length"
+  std::string figure;  // "exact match"
+  std::vector<double> x, y;
+  std::vector<int64_t> counts;  // cases in each group
+  double trained_to = 0;        // groups above this were never trained on (0: no such border)
+};
+
+/// One input with what should have come out and what did.
+struct Case {
+  std::string input, expected, predicted;
+};
+
+/// What evaluation on a data set gives.
+struct Evaluation {
+  Metrics metrics;  // "loss" is always among them
+  std::vector<Breakdown> breakdowns;
+  std::vector<Case> errors;        // some that came out wrong, at most about twenty
+  std::vector<std::string> notes;  // lines to print under the figures: signatures, what was skipped
+};
+
+/// One input run through the model with its attention: what maps, reports and the page show.
+struct TracedExample {
+  std::vector<std::string> source, target;  // tokens; target is what the model produced
+  std::string output;
+  std::vector<AttentionTrace> attention;
+  bool target_rows = true;  // rows of "cross" and "decoder" sites are target tokens
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  virtual void visit(Visitor& see) = 0;
+
+  /// Batches of epoch e; their order depends on (seed, e) alone, so a run resumes from (epoch, batch).
+  virtual int64_t batches_in_epoch(int64_t epoch) = 0;
+  virtual BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) = 0;
+  /// Figures on the validation set; "loss" is always among them.
+  virtual Metrics validate() = 0;
+  virtual Goal goal() const = 0;
+
+  /// Everything about a file or folder the user names; empty = the task's own validation or test data.
+  /// Throws IoError on data that cannot be read or do not fit the task.
+  virtual Evaluation evaluate(const std::string& data) = 0;
+  /// One list of candidates an input, best first. Throws ConfigError on an input the task cannot read.
+  virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
+                                                       const DecodeOptions& options) = 0;
+  virtual TracedExample trace(const std::string& input) = 0;
+  /// Inputs worth looking at, from the validation set.
+  virtual std::vector<std::string> examples(int64_t n) = 0;
+
+  /// Files besides the weights that a run needs (tokenizer models); written once into / read from the run folder.
+  virtual void save_assets(const std::string& folder) const { static_cast<void>(folder); }
+};
+
+/// One row of the table of tasks.
+struct TaskSpec {
+  const char* name;
+  const char* summary;
+  Settings (*settings)();  // every option of a run, training_settings() included, with this task's defaults
+  /// Makes the task; assets is a run folder to read from, or empty for a new run.
+  std::unique_ptr<Task> (*make)(const Settings& settings, const std::string& assets);
+};
+
+/// All tasks. A new task is one file and one row here.
+std::span<const TaskSpec> task_table();
+/// Throws ConfigError listing the tasks that exist.
+const TaskSpec& find_task(const std::string& name);
+
+/// The options every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
+/// batch, accumulate, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
+/// checkpoint-every, keep, average, patience, log-every.
+Settings training_settings();
+
+}  // namespace qkv

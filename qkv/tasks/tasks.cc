@@ -1,0 +1,28 @@
+// The table of tasks.
+#include "qkv/base/error.h"
+#include "qkv/tasks/reverse.h"
+#include "qkv/tasks/task.h"
+#include "qkv/tasks/translate.h"
+
+namespace qkv {
+namespace {
+
+constexpr TaskSpec kTasks[] = {
+    {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse},
+    {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate},
+};
+
+}  // namespace
+
+std::span<const TaskSpec> task_table() { return kTasks; }
+
+const TaskSpec& find_task(const std::string& name) {
+  std::string names;
+  for (const TaskSpec& spec : task_table()) {
+    if (name == spec.name) return spec;
+    names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  }
+  throw ConfigError("unknown task '" + name + "'; there are: " + names);
+}
+
+}  // namespace qkv

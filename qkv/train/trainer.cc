@@ -1,0 +1,273 @@
+// The loop of updates, evaluations and checkpoints.
+#include "qkv/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "qkv/base/error.h"
+#include "qkv/ops/ops.h"
+
+namespace qkv {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+double figure(const Metrics& metrics, const std::string& name) {
+  for (const auto& [key, value] : metrics) {
+    if (key == name) return value;
+  }
+  throw ConfigError("the task has no figure '" + name + "' to train for");
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const TrainerOptions& o, const std::vector<NamedParameter>& parameters) {
+  if (o.optimizer == "sgd") {
+    return std::make_unique<Sgd>(
+        parameters, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay, .decay_vectors = false});
+  }
+  return std::make_unique<AdamW>(
+      parameters, AdamWOptions{.weight_decay = o.weight_decay, .l2 = o.optimizer == "adam", .decay_vectors = false});
+}
+
+}  // namespace
+
+TrainerOptions trainer_options(const Settings& s) {
+  TrainerOptions o;
+  o.seed = static_cast<uint64_t>(s.get_integer("seed"));
+  o.epochs = s.get_integer("epochs");
+  o.steps = s.get_integer("steps");
+  o.accumulate = s.get_integer("accumulate");
+  o.optimizer = s.get_text("optimizer");
+  o.lr = s.get_number("lr");
+  o.weight_decay = s.get_number("weight-decay");
+  o.momentum = s.get_number("momentum");
+  o.clip = s.get_number("clip");
+  o.schedule = schedule_kind(s.get_text("schedule"));
+  o.warmup = s.get_integer("warmup");
+  o.final_lr = s.get_number("final-lr");
+  o.eval_every = s.get_integer("eval-every");
+  o.checkpoint_every = s.get_integer("checkpoint-every");
+  o.keep = s.get_integer("keep");
+  o.average = s.get_integer("average");
+  o.patience = s.get_integer("patience");
+  o.log_every = s.get_integer("log-every");
+  return o;
+}
+
+Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, TrainObserver* observer)
+    : task_(task),
+      options_(options),
+      folder_(folder),
+      observer_(observer),
+      parameters_(parameters_of(task)),
+      optimizer_(make_optimizer(options, parameters_)),
+      goal_(task.goal()) {
+  for (NamedParameter& p : parameters_) p.value.set_requires_grad(true);
+  options_.keep = std::max(options_.keep, options_.average);
+  state_.seed = options.seed;
+  batches_ = task_.batches_in_epoch(0);
+  if (batches_ < 1) throw ConfigError("the task has no batch to train on");
+  const int64_t per_epoch = (batches_ + options_.accumulate - 1) / options_.accumulate;
+  total_steps_ = options_.epochs * per_epoch;
+  if (options_.steps > 0) total_steps_ = std::min(total_steps_, options_.steps);
+}
+
+void Trainer::resume() {
+  const std::vector<int64_t> steps = folder_->checkpoints();
+  if (steps.empty()) return;
+  folder_->remove_average();
+  state_ = folder_->load(steps.back(), parameters_, *optimizer_);
+  saved_step_ = state_.step;
+  // What ended the run may have been a limit that is higher now.
+  if (state_.stopped == "epochs" || state_.stopped == "steps") state_.stopped.clear();
+  for (const EvaluationRecord& r : folder_->history()) {
+    if (r.step > state_.step) break;
+    last_ = r;
+    if (r.step == state_.best_step) best_metrics_ = r.validation;
+  }
+}
+
+bool Trainer::at_end() const {
+  return !state_.stopped.empty() || state_.epoch >= options_.epochs ||
+         (options_.steps > 0 && state_.step >= options_.steps);
+}
+
+TrainResult Trainer::run() {
+  if (folder_ != nullptr) {
+    log_ = std::make_unique<MetricsLog>(folder_->path(), state_.metrics_bytes, state_.events_bytes);
+  }
+  started_ = now();
+  seconds_before_ = state_.seconds;
+  first_step_ = state_.step;
+  batches_ = task_.batches_in_epoch(state_.epoch);
+  TrainResult result;
+  while (!at_end()) {
+    update();
+    const bool epoch_ended = state_.batch == 0;
+    const bool due = options_.eval_every > 0 ? state_.step % options_.eval_every == 0 : epoch_ended;
+    if (due || at_end()) evaluate();
+    const bool save_due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
+    if (due || save_due || at_end()) checkpoint();
+    if (!at_end() && observer_ != nullptr && observer_->wants_stop()) {
+      checkpoint();
+      result.interrupted = true;
+      break;
+    }
+  }
+  if (!result.interrupted && options_.average > 1) average_checkpoints(result);
+  result.state = state_;
+  result.loss = last_.train_loss;
+  result.validation = last_.validation;
+  result.best = best_metrics_;
+  return result;
+}
+
+Trainer::Group Trainer::accumulate_gradients() {
+  Group group;
+  const int64_t end = std::min(state_.batch + options_.accumulate, batches_);
+  const bool alone = end - state_.batch == 1;
+  Context ctx(options_.seed, static_cast<uint64_t>(state_.step));
+  optimizer_->zero_grad();
+  for (; state_.batch < end; ++state_.batch) {
+    const BatchLoss batch = task_.train_batch(state_.epoch, state_.batch, ctx);
+    const double loss = batch.loss.item();
+    if (!std::isfinite(loss)) stop_on_nonfinite("the loss", loss, state_.step + 1);
+    // Σ targets·loss over the group, divided by all targets in the update, is the loss of one large batch.
+    (alone ? batch.loss : affine(batch.loss, static_cast<double>(batch.targets))).backward();
+    group.loss += loss * static_cast<double>(batch.targets);
+    group.targets += batch.targets;
+    group.tokens += batch.tokens;
+  }
+  group.scale = alone ? 1.0 : 1.0 / static_cast<double>(std::max<int64_t>(group.targets, 1));
+  return group;
+}
+
+void Trainer::update() {
+  const Group group = accumulate_gradients();
+  const double norm = gradient_norm(parameters_) * group.scale;
+  if (!std::isfinite(norm)) stop_on_nonfinite("the gradient's norm", norm, state_.step + 1);
+  const Schedule schedule{options_.schedule, options_.lr, options_.warmup, total_steps_, options_.final_lr};
+  const double lr = learning_rate(schedule, state_.step);
+  optimizer_->step(lr, group.scale * clip_factor(norm, options_.clip));
+  optimizer_->zero_grad();
+  ++state_.step;
+  state_.tokens += group.tokens;
+  state_.loss_sum += group.loss;
+  state_.loss_targets += group.targets;
+  last_.lr = lr;
+  if (state_.batch >= batches_) {
+    state_.batch = 0;
+    ++state_.epoch;
+    if (state_.epoch < options_.epochs) batches_ = task_.batches_in_epoch(state_.epoch);
+  }
+  if (log_ && state_.step % options_.log_every == 0) {
+    const double loss = group.loss / static_cast<double>(std::max<int64_t>(group.targets, 1));
+    log_->add(StepRecord{state_.step, loss, lr, norm});
+  }
+  report(group.tokens);
+}
+
+double Trainer::seconds_here() const { return now() - started_; }
+
+void Trainer::report(int64_t tokens) {
+  tokens_here_ += tokens;
+  if (observer_ == nullptr) return;
+  const double seconds = seconds_here();
+  StepReport r;
+  r.step = state_.step;
+  r.total_steps = total_steps_;
+  r.epoch = std::min(state_.batch == 0 ? state_.epoch : state_.epoch + 1, options_.epochs);
+  r.epochs = options_.epochs;
+  r.loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(state_.loss_targets, 1));
+  r.tokens_per_second = static_cast<double>(tokens_here_) / std::max(seconds, 1e-9);
+  r.seconds_left = seconds * static_cast<double>(total_steps_ - state_.step) /
+                   static_cast<double>(std::max<int64_t>(state_.step - first_step_, 1));
+  observer_->on_step(r);
+}
+
+bool Trainer::better(double value) const {
+  if (state_.best_step < 0) return true;
+  return goal_.higher_is_better ? value > state_.best : value < state_.best;
+}
+
+void Trainer::evaluate() {
+  const NoGrad no_grad;
+  last_.validation = task_.validate();
+  for (const auto& [name, value] : last_.validation) {
+    if (!std::isfinite(value)) stop_on_nonfinite("the validation " + name, value, state_.step);
+  }
+  last_.step = state_.step;
+  last_.epoch = state_.epoch;
+  last_.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(state_.loss_targets, 1));
+  last_.seconds = seconds_before_ + seconds_here();
+  last_.tokens_per_second = static_cast<double>(tokens_here_) / std::max(seconds_here(), 1e-9);
+  state_.loss_sum = 0;
+  state_.loss_targets = 0;
+  ++state_.evaluations;
+  const double value = figure(last_.validation, goal_.metric);
+  if (better(value)) {
+    state_.best = value;
+    state_.best_step = state_.step;
+    state_.evaluations_since_best = 0;
+    best_metrics_ = last_.validation;
+  } else {
+    ++state_.evaluations_since_best;
+  }
+  if (goal_.higher_is_better ? value >= goal_.stop_at : value <= goal_.stop_at) {
+    state_.stopped = "goal";
+  } else if (options_.patience > 0 && state_.evaluations_since_best >= options_.patience) {
+    state_.stopped = "patience";
+  } else if (state_.epoch >= options_.epochs) {
+    state_.stopped = "epochs";
+  } else if (options_.steps > 0 && state_.step >= options_.steps) {
+    state_.stopped = "steps";
+  }
+  if (log_) log_->add(last_);
+  if (observer_ != nullptr) observer_->on_evaluation(last_);
+}
+
+void Trainer::checkpoint() {
+  state_.seconds = seconds_before_ + seconds_here();
+  if (folder_ == nullptr || saved_step_ == state_.step) return;
+  log_->sync();
+  state_.metrics_bytes = log_->metrics_bytes();
+  state_.events_bytes = log_->events_bytes();
+  folder_->save(state_, parameters_, *optimizer_, options_.keep);
+  saved_step_ = state_.step;
+}
+
+void Trainer::average_checkpoints(TrainResult& result) {
+  if (folder_ == nullptr) return;
+  std::vector<int64_t> steps = folder_->checkpoints();
+  if (static_cast<int64_t>(steps.size()) > options_.average) {
+    steps.erase(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(options_.average));
+  }
+  std::vector<Tensor> sums;
+  for (const NamedParameter& p : parameters_) sums.push_back(Tensor::zeros(p.value.shape(), DType::f64));
+  for (const int64_t step : steps) {
+    folder_->load_weights(parameters_, std::to_string(step));
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const Tensor value = parameters_[i].value.to(DType::f64);
+      for (int64_t k = 0; k < value.numel(); ++k) sums[i].f64()[k] += value.f64()[k];
+    }
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    for (int64_t k = 0; k < sums[i].numel(); ++k) sums[i].f64()[k] /= static_cast<double>(steps.size());
+    parameters_[i].value.copy_from(sums[i].to(parameters_[i].value.dtype()));
+  }
+  folder_->save_average(parameters_);
+  const NoGrad no_grad;
+  result.averaged = task_.validate();
+}
+
+void Trainer::stop_on_nonfinite(const std::string& what, double value, int64_t step) const {
+  std::string last = "no checkpoint had been saved";
+  if (folder_ != nullptr) {
+    const std::vector<int64_t> steps = folder_->checkpoints();
+    if (!steps.empty()) last = "the last good checkpoint is " + folder_->checkpoint_path(steps.back());
+  }
+  throw Error("training stopped at step " + std::to_string(step) + ": " + what + " is " +
+              (std::isnan(value) ? "NaN" : "infinite") + "; try a smaller --lr or --clip; " + last);
+}
+
+}  // namespace qkv

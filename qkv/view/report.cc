@@ -1,0 +1,139 @@
+// The page a report becomes.
+#include "qkv/view/report.h"
+
+#include <cmath>
+
+#include "qkv/view/report_style.h"
+#include "qkv/view/text.h"
+
+namespace qkv {
+namespace {
+
+// An inline <svg> has no XML declaration. It grows with the page's font on large screens and shrinks on small ones,
+// but not below three fifths, where labels could no longer be read: there it scrolls.
+std::string inline_svg(const Drawing& drawing, const std::string& prefix) {
+  std::string svg = to_svg(drawing, prefix);
+  svg.erase(0, svg.find("<svg "));
+  svg.insert(5, "style=\"width:" + format_number(drawing.width / 17, 5) +
+                    "rem;min-width:" + format_number(std::round(drawing.width * 0.6)) + "px\" ");
+  return svg;
+}
+
+std::string element(const char* tag, const std::string& text, const std::string& attributes = "") {
+  return std::string("<") + tag + attributes + ">" + escape_markup(text) + "</" + tag + ">\n";
+}
+
+}  // namespace
+
+Report::Report(std::string title, std::string subtitle) : title_(std::move(title)), subtitle_(std::move(subtitle)) {}
+
+Report& Report::section(const std::string& title) {
+  sections_.push_back(title);
+  body_ += element("h2", title, " id=\"s" + std::to_string(sections_.size()) + "\"");
+  return *this;
+}
+
+Report& Report::subsection(const std::string& title) {
+  body_ += element("h3", title);
+  return *this;
+}
+
+Report& Report::paragraph(const std::string& text) {
+  body_ += element("p", text);
+  return *this;
+}
+
+Report& Report::formula(const std::string& text) {
+  body_ += element("p", text, " class=\"formula\"");
+  return *this;
+}
+
+Report& Report::code(const std::string& text) {
+  body_ += "<pre><code>" + escape_markup(text) + "</code></pre>\n";
+  return *this;
+}
+
+Report& Report::list(const std::vector<std::string>& items) {
+  body_ += "<ul>\n";
+  for (const std::string& item : items) body_ += element("li", item);
+  body_ += "</ul>\n";
+  return *this;
+}
+
+Report& Report::settings(const std::vector<std::pair<std::string, std::string>>& entries) {
+  body_ += "<dl class=\"settings\">\n";
+  for (const auto& [name, value] : entries) {
+    body_ += "<div><dt>" + escape_markup(name) + "</dt><dd>" + escape_markup(value) + "</dd></div>\n";
+  }
+  body_ += "</dl>\n";
+  return *this;
+}
+
+Report& Report::highlights(const std::vector<Highlight>& highlights) {
+  body_ += "<div class=\"highlights\">\n";
+  for (const Highlight& h : highlights) {
+    body_ += "<div><span class=\"label\">" + escape_markup(h.label) + "</span><span class=\"value\">" +
+             escape_markup(h.value) + "</span>";
+    if (!h.note.empty()) body_ += "<span class=\"note\">" + escape_markup(h.note) + "</span>";
+    body_ += "</div>\n";
+  }
+  body_ += "</div>\n";
+  return *this;
+}
+
+Report& Report::table(const Table& table) {
+  // Focusable, so that a wide table can be scrolled from the keyboard.
+  body_ += "<div class=\"scroll\" tabindex=\"0\">" + html_table(table) + "</div>\n";
+  return *this;
+}
+
+Report& Report::folded_table(const std::string& summary, const Table& content) {
+  body_ += "<details><summary>" + escape_markup(summary) + "</summary>\n";
+  table(content);
+  body_ += "</details>\n";
+  return *this;
+}
+
+std::string Report::figure_html(const Drawing& drawing, const std::string& caption) {
+  const std::string prefix = "f" + std::to_string(++figures_);
+  std::string out = "<figure>\n<div class=\"scroll\" tabindex=\"0\">" + inline_svg(drawing, prefix) + "</div>\n";
+  if (!caption.empty()) out += element("figcaption", caption);
+  return out + "</figure>\n";
+}
+
+Report& Report::figure(const Drawing& drawing, const std::string& caption) {
+  body_ += figure_html(drawing, caption);
+  return *this;
+}
+
+Report& Report::figures(const std::vector<Drawing>& drawings) {
+  body_ += "<div class=\"row\">\n";
+  for (const Drawing& drawing : drawings) body_ += figure_html(drawing, "");
+  body_ += "</div>\n";
+  return *this;
+}
+
+std::string Report::html() const {
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "img-src data:\">\n";
+  out += element("title", title_) + "<style>\n" + kReportStyle + "</style>\n</head>\n<body>\n<header>\n";
+  out += element("h1", title_);
+  if (!subtitle_.empty()) out += element("p", subtitle_, " class=\"subtitle\"");
+  out += "</header>\n";
+  if (sections_.size() >= 3) {
+    out += "<nav aria-label=\"Contents\"><ol>\n";
+    for (size_t i = 0; i < sections_.size(); ++i) {
+      out += "<li><a href=\"#s" + std::to_string(i + 1) + "\">" + escape_markup(sections_[i]) + "</a></li>\n";
+    }
+    out += "</ol></nav>\n";
+  }
+  return out + "<main>\n" + body_ + "</main>\n</body>\n</html>\n";
+}
+
+void Report::save(const std::string& path) const { write_file_atomic(path, html()); }
+
+}  // namespace qkv

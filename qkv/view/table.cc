@@ -1,0 +1,144 @@
+// Measuring and aligning tables.
+#include "qkv/view/table.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "qkv/view/text.h"
+
+namespace qkv {
+namespace {
+
+constexpr int kGap = 2;
+constexpr int kLeastWidth = 6;
+
+size_t columns_of(const Table& table) {
+  size_t columns = table.header.size();
+  for (const auto& row : table.rows) columns = std::max(columns, row.size());
+  return columns;
+}
+
+const std::string& cell(const std::vector<std::string>& row, size_t column) {
+  static const std::string kNone;
+  return column < row.size() ? row[column] : kNone;
+}
+
+std::vector<bool> numeric_columns(const Table& table) {
+  std::vector<bool> numeric(columns_of(table));
+  for (size_t c = 0; c < numeric.size(); ++c) {
+    bool any = false, all = true;
+    for (const auto& row : table.rows) {
+      if (cell(row, c).empty()) continue;
+      any = true;
+      all = all && looks_numeric(cell(row, c));
+    }
+    numeric[c] = any && all;
+  }
+  return numeric;
+}
+
+// One line, nothing that steers the terminal.
+std::string shown(const std::string& text, const Terminal& terminal) {
+  if (text.empty()) return "";
+  const std::string visible = visible_token(text);
+  return terminal.utf8 ? visible : ascii_text(visible);
+}
+
+std::vector<int> fit_widths(const Table& table, const Terminal& terminal, const std::vector<bool>& numeric) {
+  std::vector<int> widths(numeric.size());
+  for (size_t c = 0; c < widths.size(); ++c) {
+    widths[c] = display_width(shown(cell(table.header, c), terminal));
+    for (const auto& row : table.rows) widths[c] = std::max(widths[c], display_width(shown(cell(row, c), terminal)));
+  }
+  const auto total = [&] {
+    return std::accumulate(widths.begin(), widths.end(), 0) + kGap * (static_cast<int>(widths.size()) - 1);
+  };
+  while (total() > terminal.width) {
+    auto widest = widths.end();
+    for (auto it = widths.begin(); it != widths.end(); ++it) {
+      const bool text = !numeric[static_cast<size_t>(it - widths.begin())];
+      if (text && *it > kLeastWidth && (widest == widths.end() || *it > *widest)) widest = it;
+    }
+    if (widest == widths.end()) break;  // numbers are never cut
+    --*widest;
+  }
+  return widths;
+}
+
+}  // namespace
+
+bool looks_numeric(const std::string& text) {
+  if (text == "—" || text == "-" || text == "nan" || text == "inf" || text == "-inf") return true;
+  size_t digits = 0, letters = 0;
+  for (const char c : text) {
+    digits += c >= '0' && c <= '9' ? 1 : 0;
+    letters += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? 1 : 0;
+  }
+  if (digits == 0 || letters > 3) return false;
+  // A number begins as one: digits, a sign or a comparison.
+  for (const std::string_view start : {"±", "≥", "≤", "≈", "<", ">", "+", "-", "−", "~", "×", "."}) {
+    if (text.starts_with(start)) return true;
+  }
+  return text[0] >= '0' && text[0] <= '9';
+}
+
+std::string terminal_table(const Table& table, const Terminal& terminal) {
+  const std::vector<bool> numeric = numeric_columns(table);
+  const std::vector<int> widths = fit_widths(table, terminal, numeric);
+  const auto line = [&](const std::vector<std::string>& row) {
+    std::string out;
+    for (size_t c = 0; c < widths.size(); ++c) {
+      std::string text = shown(cell(row, c), terminal);
+      if (display_width(text) > widths[c]) {
+        text = terminal.utf8 ? middle_ellipsis(text, widths[c])
+                             : text.substr(0, static_cast<size_t>(widths[c] - 2)) + "..";
+      }
+      if (c > 0) out += std::string(kGap, ' ');
+      out += numeric[c] ? pad_left(text, widths[c]) : pad_right(text, widths[c]);
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    return out + "\n";
+  };
+  std::string out = table.title.empty() ? "" : shown(table.title, terminal) + "\n";
+  if (!table.header.empty()) {
+    out += line(table.header);
+    for (size_t c = 0; c < widths.size(); ++c) {
+      if (c > 0) out += std::string(kGap, ' ');
+      for (int i = 0; i < widths[c]; ++i) out += terminal.utf8 ? "─" : "-";
+    }
+    out += "\n";
+  }
+  for (const auto& row : table.rows) out += line(row);
+  return out;
+}
+
+std::string html_table(const Table& table) {
+  const std::vector<bool> numeric = numeric_columns(table);
+  const auto row_html = [&](const std::vector<std::string>& row, const char* tag) {
+    std::string out = "<tr>";
+    for (size_t c = 0; c < numeric.size(); ++c) {
+      out += std::string("<") + tag + (numeric[c] ? " class=\"num\">" : ">") + escape_markup(cell(row, c)) + "</" +
+             tag + ">";
+    }
+    return out + "</tr>\n";
+  };
+  std::string out = "<table>\n";
+  if (!table.title.empty()) out += "<caption>" + escape_markup(table.title) + "</caption>\n";
+  if (!table.header.empty()) out += "<thead>" + row_html(table.header, "th") + "</thead>\n";
+  out += "<tbody>\n";
+  for (const auto& row : table.rows) out += row_html(row, "td");
+  return out + "</tbody>\n</table>\n";
+}
+
+std::string csv_table(const Table& table) {
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& row) {
+    for (size_t c = 0; c < columns_of(table); ++c) out += (c > 0 ? "," : "") + csv_field(valid_utf8(cell(row, c)));
+    out += "\n";
+  };
+  if (!table.header.empty()) line(table.header);
+  for (const auto& row : table.rows) line(row);
+  return out;
+}
+
+}  // namespace qkv

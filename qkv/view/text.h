@@ -1,0 +1,30 @@
+// Text that comes from anywhere, made safe to show: valid UTF-8, visible blanks, known widths, escaped markup.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace qkv {
+
+/// Invalid bytes become U+FFFD; valid text is unchanged.
+std::string valid_utf8(std::string_view text);
+/// A token as a label: space ␣, newline ↵, tab ⇥, other control characters as their pictures, direction overrides
+/// and invalid bytes as U+FFFD, the empty token as ∅. A space inside a longer token stays a space.
+std::string visible_token(std::string_view token);
+/// One '?' for every character that is not printable ASCII.
+std::string ascii_text(std::string_view text);
+/// Terminal columns of valid UTF-8: 2 for East Asian wide characters and emoji, 0 for combining marks.
+int display_width(std::string_view text);
+/// At most `columns` wide: a longer text keeps its two ends around "…".
+std::string middle_ellipsis(std::string_view text, int columns);
+/// Filled with spaces to `columns` (left-aligned, or right-aligned); wider text is returned unchanged.
+std::string pad_right(std::string_view text, int columns);
+std::string pad_left(std::string_view text, int columns);
+/// For HTML and SVG content and attributes: & < > " ' escaped; characters XML forbids become U+FFFD.
+std::string escape_markup(std::string_view text);
+/// One CSV field, quoted when it has to be.
+std::string csv_field(std::string_view text);
+/// Shortest form with at most `digits` significant digits: "0.25", "12000", "3.1e-07".
+std::string format_number(double value, int digits = 4);
+
+}  // namespace qkv

@@ -1,0 +1,48 @@
+// Runs the built program as a user would, and keeps what it said.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "io/temp_folder.h"
+#include "qkv/io/file.h"
+
+namespace qkv::testing {
+
+struct ProgramRun {
+  int code = -1;
+  std::string out, err;
+};
+
+inline std::string shell_quoted(const std::string& word) {
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+inline ProgramRun run_program(const std::vector<std::string>& arguments) {
+  const TempFolder folder;
+  std::string command = shell_quoted(QKV_PROGRAM);
+  for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
+  command += " >" + shell_quoted(folder / "out") + " 2>" + shell_quoted(folder / "err") + " </dev/null";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
+}
+
+/// Exit code as expected, nothing on stdout, one line on stderr that says `part`.
+inline void expect_refused(const std::vector<std::string>& arguments, int code, const std::string& part) {
+  const ProgramRun run = run_program(arguments);
+  std::string line;
+  for (const std::string& argument : arguments) line += " " + argument;
+  EXPECT_EQ(run.code, code) << line << "\n" << run.err;
+  EXPECT_EQ(run.out, "") << line;
+  EXPECT_EQ(run.err.rfind("qkv: ", 0), 0u) << line << "\n" << run.err;
+  EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << line << "\n" << run.err;
+  EXPECT_NE(run.err.find(part), std::string::npos) << line << "\n" << run.err << "expected: " << part;
+}
+
+}  // namespace qkv::testing

@@ -1,0 +1,138 @@
+// Shapes, random numbers, settings and the thread pool.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <stdexcept>
+#include <vector>
+
+#include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
+#include "qkv/base/rng.h"
+#include "qkv/base/settings.h"
+#include "qkv/base/shape.h"
+
+namespace qkv {
+namespace {
+
+TEST(Shape, StridesAndBroadcast) {
+  const Shape s{2, 3, 4};
+  EXPECT_EQ(s.contiguous_strides(), (Shape{12, 4, 1}));
+  EXPECT_EQ(s.numel(), 24);
+  EXPECT_EQ(s[-1], 4);
+  EXPECT_EQ(s.str(), "[2,3,4]");
+  EXPECT_EQ(broadcast("add", {5, 1, 4}, {3, 1}), (Shape{5, 3, 4}));
+  EXPECT_EQ(Shape{}.numel(), 1);
+}
+
+TEST(Shape, BroadcastErrorNamesOpAndShapes) {
+  try {
+    broadcast("add", {2, 3}, {4});
+    FAIL();
+  } catch (const ShapeError& e) {
+    EXPECT_STREQ(e.what(), "[add] shapes do not broadcast: [2,3] and [4]");
+  }
+}
+
+TEST(Rng, DependsOnSeedAndCounterAlone) {
+  Rng a(7), b(7), c(8);
+  EXPECT_EQ(a.next(), b.next());
+  EXPECT_NE(a.next(), c.next());
+  Rng later(7, a.counter());
+  EXPECT_EQ(a.next(), later.next());
+  EXPECT_NE(Rng(7).fork(1).next(), Rng(7).fork(2).next());
+}
+
+TEST(Rng, MomentsOfUniformAndNormal) {
+  Rng rng(3);
+  double sum = 0, square = 0, normal_sum = 0, normal_square = 0;
+  constexpr int kDraws = 200000;
+  std::vector<int> counts(7);
+  for (int i = 0; i < kDraws; ++i) {
+    const double u = rng.uniform(), n = rng.normal();
+    ASSERT_TRUE(u >= 0 && u < 1);
+    sum += u;
+    square += u * u;
+    normal_sum += n;
+    normal_square += n * n;
+    ++counts[static_cast<size_t>(rng.below(7))];
+  }
+  EXPECT_NEAR(sum / kDraws, 0.5, 0.005);
+  EXPECT_NEAR(square / kDraws, 1.0 / 3, 0.005);
+  EXPECT_NEAR(normal_sum / kDraws, 0, 0.01);
+  EXPECT_NEAR(normal_square / kDraws, 1, 0.02);
+  for (int c : counts) EXPECT_NEAR(c, kDraws / 7.0, 600);
+}
+
+TEST(Parallel, EveryTaskOnceForAnyThreadCount) {
+  for (int threads : {1, 2, 3, 5}) {
+    set_num_threads(threads);
+    EXPECT_EQ(num_threads(), threads);
+    for (int64_t n : {0, 1, 2, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(n));
+      parallel_for(n, [&](int64_t i) { hits[static_cast<size_t>(i)]++; });
+      for (auto& h : hits) EXPECT_EQ(h, 1);
+    }
+  }
+}
+
+TEST(Parallel, NestedCallsAndExceptions) {
+  set_num_threads(3);
+  std::atomic<int> inner{0};
+  parallel_for(8, [&](int64_t) { parallel_for(4, [&](int64_t) { inner++; }); });
+  EXPECT_EQ(inner, 32);
+  EXPECT_THROW(parallel_for(16,
+                            [](int64_t i) {
+                              if (i == 11) throw std::runtime_error("task");
+                            }),
+               std::runtime_error);
+  std::atomic<int> after{0};
+  parallel_for(16, [&](int64_t) { after++; });  // the pool still works
+  EXPECT_EQ(after, 16);
+}
+
+TEST(Parallel, BlocksCoverTheRange) {
+  std::vector<int> seen(1003);
+  parallel_blocks(1003, 100, [&](int64_t begin, int64_t end) {
+    EXPECT_LE(end - begin, 100);
+    for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+  });
+  for (int s : seen) EXPECT_EQ(s, 1);
+}
+
+TEST(Settings, DeclareSetGet) {
+  Settings s;
+  s.integer("hidden", 128, "width", 1)
+      .number("lr", 1e-3, "rate")
+      .flag("tied", false, "")
+      .choice("cell", "lstm", {"lstm", "gru"}, "");
+  s.set("hidden", "64");
+  s.set("lr", "0.5");
+  s.set("tied", "true");
+  s.set("cell", "gru");
+  EXPECT_EQ(s.get_integer("hidden"), 64);
+  EXPECT_DOUBLE_EQ(s.get_number("lr"), 0.5);
+  EXPECT_TRUE(s.get_flag("tied"));
+  EXPECT_EQ(s.get_text("cell"), "gru");
+}
+
+TEST(Settings, RefusalsNameTheOptionAndWhatItAccepts) {
+  Settings s;
+  s.integer("hidden", 128, "width", 1, 4096).choice("cell", "lstm", {"lstm", "gru"}, "");
+  const auto message = [&](const char* name, const char* value) -> std::string {
+    try {
+      s.set(name, value);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("hidden", "0"), "--hidden: '0' is not a whole number between 1 and 4096");
+  EXPECT_EQ(message("hidden", "12x"), "--hidden: '12x' is not a whole number between 1 and 4096");
+  EXPECT_EQ(message("cell", "rnn"), "--cell: 'rnn' is not one of: lstm, gru");
+  EXPECT_EQ(message("width", "3"), "unknown setting 'width'; there are: hidden, cell");
+  EXPECT_EQ(s.get_integer("hidden"), 128);
+}
+
+}  // namespace
+}  // namespace qkv
