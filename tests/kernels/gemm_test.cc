@@ -97,9 +97,9 @@ class GemmTest : public testing::TestWithParam<std::string> {
 TEST_P(GemmTest, EverySmallShape) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
-      for (const int64_t M : {1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 17, 29, 43})
-        for (const int64_t N : {1, 3, 8, 15, 16, 17, 31, 32, 33, 70})
-          for (const int64_t K : {1, 2, 7, 16, 33}) check({.M = M, .N = N, .K = K, .ta = ta, .tb = tb});
+      for (const int64_t M : {1, 2, 3, 4, 5, 7, 14, 15, 29, 43})
+        for (const int64_t N : {1, 3, 16, 17, 32, 33, 70})
+          for (const int64_t K : {1, 7, 33}) check({.M = M, .N = N, .K = K, .ta = ta, .tb = tb});
 }
 
 TEST_P(GemmTest, BlocksOfEveryDimension) {
