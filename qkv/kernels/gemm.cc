@@ -249,15 +249,17 @@ int64_t cut(int64_t n, int64_t unit, int64_t most) { return std::clamp<int64_t>(
 void run_short(const Plan& p) {
   const GemmArgs& g = p.g;
   const int64_t threads = num_threads();
-  int64_t parts = 1, row_parts = 1;
+  int64_t columns = 1, row_parts = 1;
   if (threads > 1) {
     // Two parts a thread even out interruptions, if they stay wide enough.
     const bool wide = !p.pack_a && g.N >= threads * 2 * 4 * p.width;
-    parts = std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads);
+    const int64_t parts = std::max<int64_t>(1, std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads));
     if (p.pack_a) row_parts = cut(p.tiles, 4, parts);
-    parts = cut(g.N, p.width, ceil_div(parts, row_parts));
+    columns = cut(g.N, p.width, ceil_div(parts, row_parts));
+    row_parts = std::max(row_parts, cut(p.tiles, 2, ceil_div(parts, columns)));
   }
-  const int64_t step = round_up(ceil_div(g.N, parts), p.width), columns = ceil_div(g.N, step);
+  const int64_t step = round_up(ceil_div(g.N, columns), p.width);
+  columns = ceil_div(g.N, step);
   parallel_for(row_parts * columns, [&](int64_t n) {
     const int64_t r = n / columns, n0 = n % columns * step;
     run_short_area(p, {p.tiles * r / row_parts, p.tiles * (r + 1) / row_parts, n0, std::min(g.N, n0 + step)});
