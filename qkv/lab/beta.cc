@@ -219,8 +219,8 @@ Result run_beta(const Settings& set) {
   }
   Result r;
   r.claim =
-      "β sets how hard attention is: β → 0 spreads the weight evenly (entropy ln m), β → ∞ puts all of it on the best "
-      "key (entropy 0), and β = 1/√d keeps the same hardness however large d is.";
+      "β sets how hard attention is: β → 0 spreads the weight evenly (entropy ln m), β → ∞ puts all of it on the "
+      "best key (entropy 0), and β = 1/√d keeps the same hardness however large d is.";
   r.formula =
       "α_{i} = e^{β q·k_{i}} / Σ_{j} e^{β q·k_{j}},  entropy −Σ α_{i} ln α_{i}\n"
       "unit-variance q and k:  Var(q·k) = d,  so  Var(q·k/√d) = 1";
