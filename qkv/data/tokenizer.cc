@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
 #include "qkv/data/sentencepiece_tokenizer.h"
 #include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
@@ -256,6 +257,27 @@ TokenizerPair train_tokenizers(std::span<const std::string> source, std::span<co
   both.insert(both.end(), target.begin(), target.end());
   const auto one = train_tokenizer(both, options);
   return {one, one};
+}
+
+RaggedIds encode_lines(const Tokenizer& tokenizer, std::span<const std::string> lines, const EncodeOptions& options) {
+  std::vector<std::vector<int64_t>> encoded(lines.size());
+  const Rng rng = Rng(options.seed).fork(static_cast<uint64_t>(options.epoch));
+  constexpr int64_t kBlock = 64;
+  parallel_blocks(static_cast<int64_t>(lines.size()), kBlock, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      Rng own = rng.fork(i);
+      encoded[i] =
+          options.sample_alpha < 0 ? tokenizer.encode(lines[i]) : tokenizer.sample(lines[i], options.sample_alpha, own);
+    }
+  });
+  RaggedIds out;
+  for (const std::vector<int64_t>& ids : encoded) {
+    if (options.begin) out.ids.push_back(kBeginId);
+    out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+    if (options.end) out.ids.push_back(kEndId);
+    out.offsets.push_back(static_cast<int64_t>(out.ids.size()));
+  }
+  return out;
 }
 
 void save_tokenizers(const TokenizerPair& pair, const std::string& folder) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "qkv/base/rng.h"
+#include "qkv/data/batching.h"
 
 namespace qkv {
 
@@ -63,6 +64,16 @@ TokenizerPair train_tokenizers(std::span<const std::string> source, std::span<co
 /// As tokenizer.*, or source.* and target.*.
 void save_tokenizers(const TokenizerPair& pair, const std::string& folder);
 TokenizerPair load_tokenizers(const std::string& folder);
+
+struct EncodeOptions {
+  bool begin = false, end = false;  // whether kBeginId goes before, kEndId after each line
+  double sample_alpha = -1;         // negative: encode; else sample with this alpha
+  uint64_t seed = 0;                // of the samples, with the epoch and the line's number
+  int64_t epoch = 0;
+};
+/// Every line, on all threads; the same ids for any number of them.
+RaggedIds encode_lines(const Tokenizer& tokenizer, std::span<const std::string> lines,
+                       const EncodeOptions& options = {});
 
 /// The words of a text as the word tokenizer cuts it: maximal runs of letters and digits (with ' . , : and _ kept
 /// between two of them), and single other characters. A joiner U+FFED marks the side on which such a character touches

@@ -10,6 +10,8 @@
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention_forward.cc"
 #include "hwy/foreach_target.h"
 #include "qkv/kernels/attention_values-inl.h"
+// After our own headers: it needs highway.h included per target.
+#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
@@ -64,21 +66,45 @@ struct Worker {
   uint32_t* dropout_keys = nullptr;
 };
 
-// One vector of queries: z becomes p = 2^(z - max), dropped entries 0. Returns Σ p before dropout.
+HWY_INLINE Vec column_max(const float* z, int64_t count, Vec max) {
+  const F32 d;
+  Vec other = max;  // two chains: one maximum has to wait for the last
+  int64_t y = 0;
+  for (; y + 4 <= count; y += 4, z += 4 * kTileQ) {
+    max = hn::Max(max, hn::Max(hn::Load(d, z), hn::Load(d, z + kTileQ)));
+    other = hn::Max(other, hn::Max(hn::Load(d, z + 2 * kTileQ), hn::Load(d, z + 3 * kTileQ)));
+  }
+  for (; y < count; ++y, z += kTileQ) max = hn::Max(max, hn::Load(d, z));
+  return hn::Max(max, other);
+}
+
+// One vector of queries: z becomes p = 2^(z - max), dropped entries 0. Returns Σ p before dropout, even and odd
+// keys summed apart.
 template <bool kDropout>
 HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, Vec max, float* z) {
   const F32 d;
   const auto keys = hn::Load(U32(), w.dropout_keys + v * kLanes);
-  Vec sum = hn::Zero(d);
-  for (int64_t j = first; j < last; ++j, z += kTileQ) {
-    Vec p = exp2(hn::Sub(hn::Load(d, z), max));
+  const auto step = [&](int64_t j, float* at, Vec sum) HWY_ATTR {
+    Vec p = exp2(hn::Sub(hn::Load(d, at), max));
     sum = hn::Add(sum, p);
     if constexpr (kDropout) {
       p = hn::IfThenElseZero(kept_lanes(keys, static_cast<uint32_t>(j), w.in.rule.dropout_threshold), p);
     }
-    hn::Store(p, d, z);
+    hn::Store(p, d, at);
+    return sum;
+  };
+  Vec even = hn::Zero(d), odd = hn::Zero(d);
+  int64_t j = first;
+  if (j < last && j % 2 != 0) {
+    odd = step(j++, z, odd);
+    z += kTileQ;
   }
-  return sum;
+  for (; j + 2 <= last; j += 2, z += 2 * kTileQ) {
+    even = step(j, z, even);
+    odd = step(j + 1, z + kTileQ, odd);
+  }
+  if (j < last) even = step(j, z, even);
+  return hn::Add(even, odd);
 }
 
 // One step of the running softmax: z becomes weights relative to the new maximum, and rescale what the sums so
@@ -90,9 +116,7 @@ HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial&
     const int64_t first = k.first(l, v), last = k.last(l, v);
     float* column = w.z + (first - k.jb) * kTileQ + v * kLanes;
     const Vec old_max = hn::Load(d, run.max + v * kLanes);
-    Vec max = old_max;
-    const float* at = column;
-    for (int64_t j = first; j < last; ++j, at += kTileQ) max = hn::Max(max, hn::Load(d, at));
+    const Vec max = column_max(column, last - first, old_max);
     hn::Store(max, d, run.max + v * kLanes);
     // Lanes that have seen no key yet take 0 as their maximum: 2^(-inf - 0) = 0.
     const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
@@ -107,7 +131,10 @@ HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial&
 
 // What a row's Σ p v is multiplied by at the end.
 void finish_factors(const Worker& w, const Partial& run, float* factor) {
-  for (int r = 0; r < kTileQ; ++r) factor[r] = w.in.rule.keep_scale / run.sum[r];
+  const F32 d;
+  for (int v = 0; v < w.q->rows; v += kLanes) {
+    hn::Store(hn::Div(hn::Set(d, w.in.rule.keep_scale), hn::Load(d, run.sum + v)), d, factor + v);
+  }
 }
 
 // Keys [begin, end) of one chunk. With `direct`, the chunk is one tile and the result is final: it goes to out.
@@ -160,21 +187,30 @@ void merge(const Partial& total, const Partial& part, int64_t width) {
 
 // Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · (max + log2 Σ p).
 void finish(const Worker& w, const Partial& run, bool written, const AttentionOutputs<float>& to) {
+  const F32 d;
   const QueryTile& q = *w.q;
   const int64_t Dv = w.in.dims.Dv, width = padded(Dv);
   if (!written) finish_factors(w, run, w.rescale);
-  for (int r = 0; r < q.rows; ++r) {
-    float* out = to.out.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
+  const bool all_there = written && !q.any_empty && !w.scorer.extra;
+  for (int r = 0; r < q.rows && !all_there; ++r) {
     const bool empty = q.empty(r) || run.sum[r] == 0;
-    if (empty) {
-      std::fill(out, out + Dv, 0.0f);
-    } else if (!written) {
-      for (int64_t c = 0; c < Dv; ++c) out[c] = run.out[r * width + c] * w.rescale[r];
-    }
-    if (to.lse.data) {
-      float* lse = to.lse.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
-      *lse = empty ? kNegInf : kLn2 * (run.max[r] + std::log2(run.sum[r]));
-    }
+    if (empty) run.sum[r] = 0;
+    if (written && !empty) continue;
+    float* out = to.out.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
+    for (int64_t c = 0; c < Dv; ++c) out[c] = empty ? 0.0f : run.out[r * width + c] * w.rescale[r];
+  }
+  if (!to.lse.data) return;
+  for (int v = 0; v < q.rows; v += kLanes) {
+    const Vec sum = hn::Load(d, run.sum + v);
+    Vec lse = hn::Mul(hn::Set(d, kLn2), hn::Add(hn::Load(d, run.max + v), hn::Log2(d, sum)));
+    lse = hn::IfThenElse(hn::IsNaN(sum), sum, lse);  // Log2 does not keep NaN
+    hn::Store(hn::IfThenElse(hn::Eq(sum, hn::Zero(d)), hn::Set(d, kNegInf), lse), d, run.max + v);
+  }
+  float* first = to.lse.row(q.seq.b, q.head[0], q.seq.q_begin + q.query[0]);
+  if (q.one_head && to.lse.l_stride == 1) {
+    std::copy(run.max, run.max + q.rows, first);
+  } else {
+    for (int r = 0; r < q.rows; ++r) *to.lse.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]) = run.max[r];
   }
 }
 

@@ -7,6 +7,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "qkv/kernels/attention_math-inl.h"
@@ -17,7 +18,7 @@
 #if HWY_COMPILER_CLANG
 #define QKV_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define QKV_UNROLL _Pragma("GCC unroll 8")
+#define QKV_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -27,8 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(F32()));
 
-// Accumulators: kRows × vectors must leave registers for the vectors of B and one broadcast of A.
-// 32 registers: 6 × 4 + 4 + 1; 16 registers: 6 × 2 + 2 + 1.
+// Accumulators, rows × vectors, must leave registers for the vectors of B and one broadcast of A.
+// 32 registers: 6 × 4 + 4 + 1 or 12 × 2 + 2 + 1; 16 registers: 6 × 2 + 2 + 1.
 constexpr int kPanel = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM ? 4 : 2;
 constexpr int kRows = 6;
 
@@ -38,12 +39,29 @@ enum class AccessA {
   columns,  // a[k * kTileQ + m]: columns of a score tile
 };
 
-template <AccessA kA>
-HWY_INLINE const float* element_a(const float* a, int64_t stride, int m) {
-  if constexpr (kA == AccessA::rows) return a + m * stride;
-  if constexpr (kA == AccessA::tile) return a + m * kTileQ;
-  return a + m;
-}
+// Rows of a block of NV vectors: few vectors take more rows, to cover the latency of the multiply-adds.
+constexpr int block_rows(int vectors) { return vectors >= 3 || kPanel == 2 ? kRows : 12; }
+
+// The addresses of A(m, k) for the rows of a block and one k. Rows at a run-time stride take one pointer for every
+// three, since base + stride and base + 2 · stride are addressing modes.
+template <AccessA kA, int M>
+struct PointersA {
+  HWY_INLINE PointersA(const float* a, int64_t stride_) : stride(stride_) {
+    QKV_UNROLL for (int g = 0; g < kGroups; ++g) base[g] = a + (kA == AccessA::rows ? 3 * g * stride_ : 0);
+  }
+  HWY_INLINE float get(int m) const {
+    if constexpr (kA == AccessA::rows) return base[m / 3][m % 3 * stride];
+    if constexpr (kA == AccessA::tile) return base[0][m * kTileQ];
+    return base[0][m];
+  }
+  HWY_INLINE void next() {
+    QKV_UNROLL for (int g = 0; g < kGroups; ++g) base[g] += kA == AccessA::columns ? kTileQ : 1;
+  }
+
+  static constexpr int kGroups = kA == AccessA::rows ? (M + 2) / 3 : 1;
+  const float* base[kGroups];
+  int64_t stride;
+};
 
 template <AccessA kA, int M, int NV>
 inline HWY_NOINLINE void micro_kernel(const Product& p) {
@@ -58,17 +76,17 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
       }
     }
   }
-  const float* HWY_RESTRICT a = p.a;
-  const float* HWY_RESTRICT b = p.b;
-  const int64_t a_stride = p.a_stride, b_stride = p.b_stride;
+  PointersA<kA, M> a(p.a, p.a_stride);
+  const float* b = p.b;
+  const int64_t b_stride = p.b_stride;
   for (int64_t k = p.K; k > 0; --k) {
     Vec row[NV];
     QKV_UNROLL for (int n = 0; n < NV; ++n) row[n] = hn::LoadU(d, b + n * kLanes);
     QKV_UNROLL for (int m = 0; m < M; ++m) {
-      const Vec x = hn::Set(d, *element_a<kA>(a, a_stride, m));
+      const Vec x = hn::Set(d, a.get(m));
       QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::MulAdd(x, row[n], acc[m][n]);
     }
-    a += kA == AccessA::columns ? kTileQ : 1;
+    a.next();
     b += b_stride;
   }
   if (p.after) {
@@ -82,27 +100,28 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   }
 }
 
-// Rows [0, M) of C against NV vectors, in blocks of kRows, then the rest by 4, 2 and 1.
+// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1.
 template <AccessA kA, int NV>
 HWY_INLINE void product_rows(Product p, int64_t M) {
   const auto advance = [&p](int rows) HWY_ATTR {
-    p.a = element_a<kA>(p.a, p.a_stride, rows);
+    p.a += rows * (kA == AccessA::rows ? p.a_stride : kA == AccessA::tile ? kTileQ : 1);
     p.c += rows * p.c_stride;
     if (p.before) p.before += rows;
     if (p.after) p.after += rows;
   };
-  for (; M >= kRows; M -= kRows, advance(kRows)) micro_kernel<kA, kRows, NV>(p);
-  if (M >= 4) {
-    micro_kernel<kA, 4, NV>(p);
-    advance(4);
-    M -= 4;
-  }
-  if (M >= 2) {
-    micro_kernel<kA, 2, NV>(p);
-    advance(2);
-    M -= 2;
-  }
-  if (M >= 1) micro_kernel<kA, 1, NV>(p);
+  constexpr int kBlock = block_rows(NV);
+  for (; M >= kBlock; M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
+  const auto rest = [&](auto rows) HWY_ATTR {
+    constexpr int kCount = decltype(rows)::value;
+    if (kCount >= kBlock || M < kCount) return;
+    micro_kernel<kA, kCount, NV>(p);
+    advance(kCount);
+    M -= kCount;
+  };
+  rest(std::integral_constant<int, 8>());
+  rest(std::integral_constant<int, 4>());
+  rest(std::integral_constant<int, 2>());
+  rest(std::integral_constant<int, 1>());
 }
 
 // C [M, vectors · kLanes], vector panels outermost.

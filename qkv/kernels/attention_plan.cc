@@ -36,28 +36,34 @@ KeyRange common_range(const AttentionInputs<float>& in, const QueryTile& t) {
   return range;
 }
 
+// [lo, hi) of every row, with the rules by position as plain arithmetic: this runs once for every tile.
 void set_ranges(const AttentionInputs<float>& in, QueryTile& t) {
   const ScoreRule<float>& rule = in.rule;
   const KeyRange common = common_range(in, t);
-  const bool by_row =
-      rule.causal || rule.window_left >= 0 || rule.window_right >= 0 || (rule.key_lens && rule.lens_q_stride != 0);
-  t.begin = t.seq.Lk;
-  t.end = 0;
+  constexpr int64_t kFar = int64_t{1} << 40;
+  const int64_t offset = t.seq.offset, left = rule.window_left < 0 ? kFar : std::min(rule.window_left, kFar);
+  int64_t right = rule.window_right < 0 ? kFar : std::min(rule.window_right, kFar);
+  if (rule.causal) right = std::min<int64_t>(right, 0);
+  const bool lens = rule.key_lens && rule.lens_q_stride != 0;
+  int64_t begin = t.seq.Lk, end = 0;
+  bool any_empty = false;
   for (int r = 0; r < t.rows; ++r) {
-    KeyRange range = common;
-    if (by_row) {
-      const KeyRange own = key_range(rule, t.seq, t.query[r]);
-      range = {std::max(own.lo, common.lo), std::min(own.hi, common.hi)};
-    }
-    if (range.hi <= range.lo) range = {0, 0};
-    t.lo[r] = static_cast<int32_t>(range.lo);
-    t.hi[r] = static_cast<int32_t>(range.hi);
-    if (range.hi == 0) continue;
-    t.begin = std::min(t.begin, range.lo);
-    t.end = std::max(t.end, range.hi);
+    const int64_t p = t.query[r] + offset;
+    const int64_t lo = std::max(common.lo, p - left);
+    int64_t hi = std::min(common.hi, p + right + 1);
+    if (lens) hi = std::min(hi, rule.key_lens[t.seq.b * rule.lens_b_stride + t.query[r] * rule.lens_q_stride]);
+    const bool some = lo < hi;
+    t.lo[r] = static_cast<int32_t>(some ? lo : 0);
+    t.hi[r] = static_cast<int32_t>(some ? hi : 0);
+    begin = some ? std::min(begin, lo) : begin;
+    end = some ? std::max(end, hi) : end;
+    any_empty |= !some;
   }
-  for (int r = t.rows; r < kTileQ; ++r) t.lo[r] = t.hi[r] = 0;
-  t.begin = std::min(t.begin, t.end);
+  std::fill(t.lo + t.rows, t.lo + kTileQ, 0);
+  std::fill(t.hi + t.rows, t.hi + kTileQ, 0);
+  t.begin = std::min(begin, end);
+  t.end = end;
+  t.any_empty = any_empty;
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct QueryTile {
   int32_t head[kTileQ], query[kTileQ];  // of each row
   int32_t lo[kTileQ], hi[kTileQ];       // keys in range; empty rows and lanes past `rows` have lo == hi == 0
   int64_t begin = 0, end = 0;           // union of the rows' ranges
+  bool any_empty = false;
 
   bool empty(int r) const { return lo[r] >= hi[r]; }
 };

@@ -120,10 +120,18 @@ inline HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float*
     });
   }
   if (!k.ragged) return;
-  each_seen(l, k, z, [&](float* at, int v, int64_t j) HWY_ATTR {
-    if (j >= l.all_lo[v] && j < l.all_hi[v]) return;
-    hn::Store(hn::IfThenElse(out_of_range(*s.q, v, j), hn::Set(d, kNegInf), hn::Load(d, at)), d, at);
-  });
+  for (int v = 0; v < l.vectors; ++v) {  // keys before and past those that every lane sees
+    const int64_t first = k.first(l, v), last = k.last(l, v);
+    const auto hide = [&](int64_t from, int64_t to) HWY_ATTR {
+      for (int64_t j = from; j < to; ++j) {
+        float* at = z + (j - k.jb) * kTileQ + v * kLanes;
+        hn::Store(hn::IfThenElse(out_of_range(*s.q, v, j), hn::Set(d, kNegInf), hn::Load(d, at)), d, at);
+      }
+    };
+    const int64_t low = std::clamp<int64_t>(l.all_lo[v], first, last);
+    hide(first, low);
+    hide(std::clamp<int64_t>(l.all_hi[v], low, last), last);
+  }
 }
 
 // Entries outside the keys a vector sees.

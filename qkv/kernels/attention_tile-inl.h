@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "qkv/kernels/attention_gemm-inl.h"
 
@@ -22,14 +23,21 @@ constexpr int kMaxVectors = kTileQ / kLanes;
 
 HWY_INLINE int64_t padded(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-// Row pointers of a tile's queries in one tensor; lanes without a row, and empty rows, read `zeros`.
+// Row pointers of a tile's queries in one tensor, whole vectors of them; lanes without a row, and empty rows, read
+// `zeros`.
 struct RowPointers {
   const float* row[kTileQ];
 };
 HWY_INLINE RowPointers row_pointers(const QueryTile& q, const Strided<const float>& from, const float* zeros) {
   RowPointers p;
-  for (int r = 0; r < kTileQ; ++r) {
-    p.row[r] = r < q.rows && !q.empty(r) ? from.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]) : zeros;
+  const int lanes = (q.rows + kLanes - 1) / kLanes * kLanes;
+  const float* first = from.row(q.seq.b, q.head[0], q.seq.q_begin + q.query[0]);
+  for (int r = 0; r < lanes; ++r) {
+    if (r >= q.rows || q.empty(r)) {
+      p.row[r] = zeros;
+    } else {
+      p.row[r] = q.one_head ? first + r * from.l_stride : from.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
+    }
   }
   return p;
 }
@@ -118,15 +126,26 @@ HWY_INLINE Rows vector_rows(const Strided<const float>& from, const QueryTile& q
 
 inline HWY_NOINLINE bool all_finite(const float* data, int64_t stride, int64_t count, int64_t cols) {
   const F32 d;
-  Vec sum = hn::Zero(d);
+  const Vec zero = hn::Zero(d);
+  Vec sums[4] = {zero, zero, zero, zero};  // 0 · Inf and 0 · NaN are NaN
   float rest = 0;
   for (int64_t r = 0; r < count; ++r) {
     const float* row = data + r * stride;
     int64_t c = 0;
-    for (; c + kLanes <= cols; c += kLanes) sum = hn::MulAdd(hn::LoadU(d, row + c), hn::Zero(d), sum);
+    for (; c + 4 * kLanes <= cols; c += 4 * kLanes) {
+      QKV_UNROLL for (int i = 0; i < 4; ++i) sums[i] = hn::MulAdd(hn::LoadU(d, row + c + i * kLanes), zero, sums[i]);
+    }
+    for (; c + 2 * kLanes <= cols; c += 2 * kLanes) {
+      sums[0] = hn::MulAdd(hn::LoadU(d, row + c), zero, sums[0]);
+      sums[1] = hn::MulAdd(hn::LoadU(d, row + c + kLanes), zero, sums[1]);
+      std::swap(sums[0], sums[2]);
+      std::swap(sums[1], sums[3]);
+    }
+    for (; c + kLanes <= cols; c += kLanes) sums[0] = hn::MulAdd(hn::LoadU(d, row + c), zero, sums[0]);
     for (; c < cols; ++c) rest += row[c] * 0.0f;
   }
-  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest == 0;  // 0 · Inf and 0 · NaN are NaN
+  const Vec sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest == 0;
 }
 
 // A query tile on this target: its vectors of lanes and which keys each vector needs.
@@ -167,10 +186,20 @@ HWY_INLINE KeyTile key_tile(const AttentionInputs<float>& in, const LaneRanges& 
   return k;
 }
 
-// Narrows [from, to) to the vectors with a lane that sees one of the keys [j, end).
-HWY_INLINE void narrow(const LaneRanges& l, int64_t j, int64_t end, int& from, int& to) {
-  while (from < to && (l.any_lo[from] >= end || l.any_hi[from] <= j)) ++from;
-  while (from < to && (l.any_lo[to - 1] >= end || l.any_hi[to - 1] <= j)) --to;
+// Keys [j, end) that the same vectors [from, to) see: within vectors [v0, v1), where neighbours overlap.
+struct Segment {
+  int64_t end;
+  int from, to;
+};
+HWY_INLINE Segment next_segment(const LaneRanges& l, int64_t j, int64_t je, int v0, int v1) {
+  Segment s{je, v0, v1};
+  for (int v = v0; v < v1; ++v) {
+    if (l.any_lo[v] > j) s.end = std::min<int64_t>(s.end, l.any_lo[v]);
+    if (l.any_hi[v] > j) s.end = std::min<int64_t>(s.end, l.any_hi[v]);
+  }
+  while (s.from < s.to && (l.any_lo[s.from] > j || l.any_hi[s.from] <= j)) ++s.from;
+  while (s.from < s.to && (l.any_lo[s.to - 1] > j || l.any_hi[s.to - 1] <= j)) --s.to;
+  return s;
 }
 
 // Everything needed to make the score tiles of one query tile.
@@ -190,7 +219,7 @@ struct Scorer {
   }
 };
 
-// Plain products: zᵀ = k · qᵀ for the vectors that need them; key blocks no lane sees are skipped.
+// Plain products: zᵀ = k · qᵀ for the vectors that need them; keys that no lane of a vector sees are skipped.
 inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Strided<const float>& keys, int64_t width,
                                     const float* packed, float* z) {
   Product p;
@@ -201,18 +230,14 @@ inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Str
   const LaneRanges& l = s.lanes;
   for (int v0 = 0; v0 < l.vectors; v0 += kPanel) {
     const int v1 = std::min(v0 + kPanel, l.vectors);
-    bool whole = true;
-    for (int v = v0; v < v1; ++v) whole &= k.first(l, v) == k.jb && k.last(l, v) == k.je;
-    const int64_t block = whole ? k.je - k.jb : kRows;
-    for (int64_t j = k.jb; j < k.je; j += block) {
-      const int64_t end = std::min(j + block, k.je);
-      int from = v0, to = v1;
-      narrow(l, j, end, from, to);
-      Product part = p;
-      part.a += (j - k.jb) * p.a_stride;
-      part.b = packed + from * kLanes;
-      part.c = z + (j - k.jb) * kTileQ + from * kLanes;
-      product<AccessA::rows>(part, end - j, to - from);
+    for (int64_t j = k.jb; j < k.je;) {
+      const Segment part = next_segment(l, j, k.je, v0, v1);
+      Product block = p;
+      block.a += (j - k.jb) * p.a_stride;
+      block.b = packed + part.from * kLanes;
+      block.c = z + (j - k.jb) * kTileQ + part.from * kLanes;
+      product<AccessA::rows>(block, part.end - j, part.to - part.from);
+      j = part.end;
     }
   }
 }

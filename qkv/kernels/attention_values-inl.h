@@ -55,11 +55,28 @@ inline HWY_NOINLINE void column_sum(const ColumnSum& s, const QueryTile& q, cons
   p.before = s.before;
   p.after = s.after;
   const int vectors = static_cast<int>(padded(s.cols) / kLanes);
-  if (!k.ragged) return product<AccessA::columns>(p, q.rows, vectors);
+  if (!k.ragged) {
+    // Half a tile of keys at a time, so that its weights and rows of B stay in the first-level cache.
+    constexpr int64_t kHalf = kTileK / 2;
+    for (int64_t j = 0; j < k.je - k.jb; j += kHalf) {
+      Product part = p;
+      part.a += j * kTileQ;
+      part.b += j * p.b_stride;
+      part.K = std::min(kHalf, k.je - k.jb - j);
+      if (j > 0) {
+        part.accumulate = true;
+        part.before = nullptr;
+      }
+      if (j + kHalf < k.je - k.jb) part.after = nullptr;
+      product<AccessA::columns>(part, q.rows, vectors);
+    }
+    return;
+  }
   if (!all_finite(s.b.data, s.b.stride, k.je - k.jb, s.cols)) return column_sum_by_element(s, q, k);
   // Each block of rows takes only the keys that one of its rows sees; the others have weight zero.
-  for (int r = 0; r < q.rows; r += kRows) {
-    const int rows = std::min(kRows, q.rows - r);
+  const int block = block_rows(vectors);
+  for (int r = 0; r < q.rows; r += block) {
+    const int rows = std::min(block, q.rows - r);
     int64_t lo = k.je, hi = k.jb;
     for (int i = r; i < r + rows; ++i) {
       if (q.empty(i)) continue;
@@ -97,18 +114,16 @@ inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const Lane
   p.b_stride = width;
   p.c_stride = s.c_stride;
   p.accumulate = true;
-  const int64_t block = k.ragged ? kRows : k.je - k.jb;
-  for (int64_t j = k.jb; j < k.je; j += block) {
-    const int64_t end = std::min(j + block, k.je);
+  for (int64_t j = k.jb; j < k.je;) {
+    const Segment part = next_segment(l, j, k.je, 0, l.vectors);
     const float* w = s.w + (j - k.jb) * kTileQ;
-    float* c = s.c + (j - k.jb) * s.c_stride;
-    int from = 0, to = l.vectors;
-    narrow(l, j, end, from, to);
-    const int64_t first = from * kLanes, last = std::min(to * kLanes, q.rows);
+    const int64_t keys = part.end - j, first = part.from * kLanes, last = std::min(part.to * kLanes, q.rows);
+    p.c = s.c + (j - k.jb) * s.c_stride;
+    j = part.end;
     if (k.ragged && !s.finite) {
-      for (int64_t y = 0; y < end - j; ++y) {
+      for (int64_t y = 0; y < keys; ++y) {
         for (int64_t r = first; r < last; ++r) {
-          add_scaled(w[y * kTileQ + r], s.b + r * width, width, c + y * s.c_stride);
+          add_scaled(w[y * kTileQ + r], s.b + r * width, width, p.c + y * s.c_stride);
         }
       }
       continue;
@@ -116,8 +131,7 @@ inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const Lane
     p.a = w + first;
     p.b = s.b + first * width;
     p.K = last - first;
-    p.c = c;
-    if (p.K > 0) product<AccessA::tile>(p, end - j, vectors);
+    if (p.K > 0) product<AccessA::tile>(p, keys, vectors);
   }
 }
 

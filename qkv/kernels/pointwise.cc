@@ -1,24 +1,249 @@
-// Elementwise kernels.
+// Elementwise kernels, compiled once per instruction set; arrays are cut into blocks of a fixed size.
 #include "qkv/kernels/pointwise.h"
 
+#include "qkv/base/parallel.h"
+#include "qkv/kernels/dropout.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "qkv/kernels/pointwise.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target: what follows is compiled once per target.
+#include "qkv/kernels/vector_loop-inl.h"
+#include "qkv/kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
-void unary_forward(Unary op, const float* x, float* y, int64_t n) noexcept { reference::unary_forward(op, x, y, n); }
-void unary_backward(Unary op, const float* saved, const float* d_y, float* d_x, int64_t n) noexcept {
-  reference::unary_backward(op, saved, d_y, d_x, n);
+namespace HWY_NAMESPACE {
+
+using V = FloatVec;
+
+void unary_forward_block(Unary op, const float* x, float* y, int64_t n) {
+  const FloatTag d;
+  switch (op) {
+    case Unary::relu:
+      return map(
+          n, y, [d](V a) HWY_ATTR { return relu_v(d, a); }, x);
+    case Unary::gelu:
+      return map(
+          n, y, [d](V a) HWY_ATTR { return gelu_v(d, a); }, x);
+    case Unary::tanh:
+      return map(
+          n, y, [d](V a) HWY_ATTR { return tanh_v(d, a); }, x);
+    case Unary::sigmoid:
+      return map(
+          n, y, [d](V a) HWY_ATTR { return sigmoid_v(d, a); }, x);
+    case Unary::silu:
+      return map(
+          n, y, [d](V a) HWY_ATTR { return hn::Mul(a, sigmoid_v(d, a)); }, x);
+    case Unary::exp:
+      return map(
+          n, y, [d](V a) HWY_ATTR { return exp_v(d, a); }, x);
+  }
 }
-void dropout(const DropoutRule& rule, const float* x, float* y, int64_t n) noexcept {
-  reference::dropout(rule, x, y, n);
+
+void unary_backward_block(Unary op, const float* saved, const float* d_y, float* d_x, int64_t n) {
+  const FloatTag d;
+  const V one = hn::Set(d, 1.0f);
+  const auto relu = [d](V s, V g) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(s, hn::Zero(d)), g); };
+  const auto gelu = [d](V s, V g) HWY_ATTR { return hn::Mul(g, gelu_slope_v(d, s)); };
+  const auto tanh = [one](V s, V g) HWY_ATTR { return hn::Mul(g, hn::NegMulAdd(s, s, one)); };
+  const auto sigmoid = [one](V s, V g) HWY_ATTR { return hn::Mul(g, hn::Mul(s, hn::Sub(one, s))); };
+  const auto silu = [d, one](V s, V g) HWY_ATTR {
+    const V p = sigmoid_v(d, s);  // p (1 + s (1 - p))
+    return hn::Mul(g, hn::Mul(p, hn::MulAdd(s, hn::Sub(one, p), one)));
+  };
+  const auto exp = [](V s, V g) HWY_ATTR { return hn::Mul(g, s); };
+  switch (op) {
+    case Unary::relu:
+      return map(n, d_x, relu, saved, d_y);
+    case Unary::gelu:
+      return map(n, d_x, gelu, saved, d_y);
+    case Unary::tanh:
+      return map(n, d_x, tanh, saved, d_y);
+    case Unary::sigmoid:
+      return map(n, d_x, sigmoid, saved, d_y);
+    case Unary::silu:
+      return map(n, d_x, silu, saved, d_y);
+    case Unary::exp:
+      return map(n, d_x, exp, saved, d_y);
+  }
 }
-void dropout_add(const DropoutRule& rule, const float* x, const float* residual, float* y, int64_t n) noexcept {
-  reference::dropout_add(rule, x, residual, y, n);
+
+// One block of DropoutRule::kBlock elements; residual may be null. The bits are those of dropout_bits().
+void dropout_block(const DropoutRule& rule, uint32_t key, const float* x, const float* residual, float* y, int64_t n) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const V scale = hn::Set(d, rule.keep_scale);
+  const auto threshold = hn::Set(du, rule.threshold);
+  auto at = hn::Add(hn::Set(du, key), hn::Mul(hn::Iota(du, 0), hn::Set(du, 0x9E3779B9u)));
+  const auto step = hn::Set(du, static_cast<uint32_t>(kFloatLanes) * 0x9E3779B9u);
+  const auto kept = [&]() HWY_ATTR {
+    auto h = hn::Mul(hn::Xor(at, hn::ShiftRight<16>(at)), hn::Set(du, 0x85EBCA6Bu));
+    h = hn::Mul(hn::Xor(h, hn::ShiftRight<13>(h)), hn::Set(du, 0xC2B2AE35u));
+    h = hn::Xor(h, hn::ShiftRight<16>(h));
+    at = hn::Add(at, step);
+    return hn::RebindMask(d, hn::Not(hn::Lt(h, threshold)));
+  };
+  const auto plain = [&](V a) HWY_ATTR { return hn::IfThenElseZero(kept(), hn::Mul(a, scale)); };
+  const auto added = [&](V a, V r) HWY_ATTR { return hn::Add(r, plain(a)); };
+  if (residual)
+    map(n, y, added, x, residual);
+  else
+    map(n, y, plain, x);
 }
-void axpy(float a, const float* x, float* y, int64_t n) noexcept { reference::axpy(a, x, y, n); }
-void scale(float a, const float* x, float* y, int64_t n) noexcept { reference::scale(a, x, y, n); }
-void add(const float* x, const float* y, float* z, int64_t n) noexcept { reference::add(x, y, z, n); }
-void subtract(const float* x, const float* y, float* z, int64_t n) noexcept { reference::subtract(x, y, z, n); }
-void multiply(const float* x, const float* y, float* z, int64_t n) noexcept { reference::multiply(x, y, z, n); }
-void multiply_add(const float* x, const float* y, float* z, int64_t n) noexcept { reference::multiply_add(x, y, z, n); }
-double sum(const float* x, int64_t n) noexcept { return reference::sum(x, n); }
-double squared_norm(const float* x, int64_t n) noexcept { return reference::squared_norm(x, n); }
-double dot(const float* x, const float* y, int64_t n) noexcept { return reference::dot(x, y, n); }
+
+void axpy_block(float a, const float* x, float* y, int64_t n) {
+  const V factor = hn::Set(FloatTag(), a);
+  map(
+      n, y, [factor](V u, V v) HWY_ATTR { return hn::MulAdd(factor, u, v); }, x, static_cast<const float*>(y));
+}
+
+void scale_block(float a, const float* x, float* y, int64_t n) {
+  const V factor = hn::Set(FloatTag(), a);
+  map(
+      n, y, [factor](V u) HWY_ATTR { return hn::Mul(factor, u); }, x);
+}
+
+void add_block(const float* x, const float* y, float* z, int64_t n) {
+  map(
+      n, z, [](V u, V v) HWY_ATTR { return hn::Add(u, v); }, x, y);
+}
+
+void subtract_block(const float* x, const float* y, float* z, int64_t n) {
+  map(
+      n, z, [](V u, V v) HWY_ATTR { return hn::Sub(u, v); }, x, y);
+}
+
+void multiply_block(const float* x, const float* y, float* z, int64_t n) {
+  map(
+      n, z, [](V u, V v) HWY_ATTR { return hn::Mul(u, v); }, x, y);
+}
+
+void multiply_add_block(const float* x, const float* y, float* z, int64_t n) {
+  map(
+      n, z, [](V u, V v, V w) HWY_ATTR { return hn::MulAdd(u, v, w); }, x, y, static_cast<const float*>(z));
+}
+
+// Partial sums in f32 over 1,024 elements, then in double.
+template <class F, class... X>
+HWY_INLINE double long_sum(int64_t n, const F& f, const X*... x) {
+  constexpr int64_t kPart = 1024;
+  double total = 0;
+  for (int64_t i = 0; i < n; i += kPart)
+    total += static_cast<double>(reduce_sum(std::min(kPart, n - i), f, (x + i)...));
+  return total;
+}
+
+double sum_block(const float* x, int64_t n) {
+  return long_sum(
+      n, [](V u) HWY_ATTR { return u; }, x);
+}
+
+double dot_block(const float* x, const float* y, int64_t n) {
+  return long_sum(
+      n, [](V u, V v) HWY_ATTR { return hn::Mul(u, v); }, x, y);
+}
+
+}  // namespace HWY_NAMESPACE
 }  // namespace qkv::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace qkv::kernels {
+namespace {
+
+HWY_EXPORT(unary_forward_block);
+HWY_EXPORT(unary_backward_block);
+HWY_EXPORT(dropout_block);
+HWY_EXPORT(axpy_block);
+HWY_EXPORT(scale_block);
+HWY_EXPORT(add_block);
+HWY_EXPORT(subtract_block);
+HWY_EXPORT(multiply_block);
+HWY_EXPORT(multiply_add_block);
+HWY_EXPORT(sum_block);
+HWY_EXPORT(dot_block);
+
+constexpr int64_t kBlock = 16384;  // 64 KiB an array: enough to be worth a thread's while
+
+// f(begin, count) for every block.
+template <class F>
+void blocks(int64_t n, const F& f) {
+  parallel_blocks(n, kBlock, [&](int64_t begin, int64_t end) { f(begin, end - begin); });
+}
+
+// Σ f(begin, count) over at most kParts blocks whose size depends on n alone, added up in order.
+template <class F>
+double sum_of_blocks(int64_t n, const F& f) {
+  constexpr int64_t kParts = 256;
+  const int64_t block = std::max(kBlock, (n + kParts - 1) / kParts);
+  double part[kParts] = {};
+  parallel_blocks(n, block, [&](int64_t begin, int64_t end) { part[begin / block] = f(begin, end - begin); });
+  double total = 0;
+  for (const double p : part) total += p;
+  return total;
+}
+
+}  // namespace
+
+void unary_forward(Unary op, const float* x, float* y, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(unary_forward_block)(op, x + i, y + i, m); });
+}
+
+void unary_backward(Unary op, const float* saved, const float* d_y, float* d_x, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) {
+    HWY_DYNAMIC_DISPATCH(unary_backward_block)(op, saved + i, d_y + i, d_x + i, m);
+  });
+}
+
+void dropout_add(const DropoutRule& rule, const float* x, const float* residual, float* y, int64_t n) noexcept {
+  constexpr int64_t kRun = DropoutRule::kBlock;
+  blocks(n, [&](int64_t begin, int64_t count) {
+    for (int64_t i = begin; i < begin + count; i += kRun) {
+      const uint32_t key = dropout_row_key(rule.seed, 0, static_cast<uint64_t>(i / kRun));
+      const int64_t m = std::min(kRun, begin + count - i);
+      HWY_DYNAMIC_DISPATCH(dropout_block)(rule, key, x + i, residual ? residual + i : nullptr, y + i, m);
+    }
+  });
+}
+
+void dropout(const DropoutRule& rule, const float* x, float* y, int64_t n) noexcept {
+  dropout_add(rule, x, nullptr, y, n);
+}
+
+void axpy(float a, const float* x, float* y, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(axpy_block)(a, x + i, y + i, m); });
+}
+
+void scale(float a, const float* x, float* y, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(scale_block)(a, x + i, y + i, m); });
+}
+
+void add(const float* x, const float* y, float* z, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(add_block)(x + i, y + i, z + i, m); });
+}
+
+void subtract(const float* x, const float* y, float* z, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(subtract_block)(x + i, y + i, z + i, m); });
+}
+
+void multiply(const float* x, const float* y, float* z, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(multiply_block)(x + i, y + i, z + i, m); });
+}
+
+void multiply_add(const float* x, const float* y, float* z, int64_t n) noexcept {
+  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(multiply_add_block)(x + i, y + i, z + i, m); });
+}
+
+double sum(const float* x, int64_t n) noexcept {
+  return sum_of_blocks(n, [&](int64_t i, int64_t m) { return HWY_DYNAMIC_DISPATCH(sum_block)(x + i, m); });
+}
+
+double squared_norm(const float* x, int64_t n) noexcept { return dot(x, x, n); }
+
+double dot(const float* x, const float* y, int64_t n) noexcept {
+  return sum_of_blocks(n, [&](int64_t i, int64_t m) { return HWY_DYNAMIC_DISPATCH(dot_block)(x + i, y + i, m); });
+}
+
+}  // namespace qkv::kernels
+#endif

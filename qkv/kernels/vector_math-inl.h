@@ -91,14 +91,18 @@ HWY_INLINE V sigmoid_v(D d, V x) {
   return hn::Div(one, hn::Add(one, exp_v(d, hn::Neg(x))));
 }
 
-/// For t ≥ 0: erfc t, with e^{-t²} left in `gauss`.
+/// e^{-a·b} for a·b ≥ 0. The rounding error of the product is carried along: it would be multiplied by a·b otherwise.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V erfc_positive_v(D d, V t, V& gauss) {
-  // e^{-t²}: the rounding error of t² is carried along, it would be multiplied by t² otherwise
-  const V square = hn::Mul(t, t);
-  const V lost = hn::MulSub(t, t, square);
-  const V e = exp_v(d, hn::Neg(square));
-  gauss = hn::NegMulAdd(lost, e, e);
+HWY_INLINE V exp_of_minus_product_v(D d, V a, V b) {
+  const V product = hn::Mul(a, b);
+  const V lost = hn::IfThenElseZero(hn::Lt(product, hn::Set(d, 200.0f)), hn::MulSub(a, b, product));
+  const V e = exp_v(d, hn::Neg(product));
+  return hn::NegMulAdd(lost, e, e);
+}
+
+/// erfc t for t ≥ 0, given gauss = e^{-t²}.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erfc_positive_v(D d, V t, V gauss) {
   // erfc t = e^{-t²} u p(u), u = 1/(1 + 0.4 t)
   const V one = hn::Set(d, 1.0f);
   const V u = hn::Div(one, hn::MulAdd(t, hn::Set(d, 0.4f), one));
@@ -117,8 +121,7 @@ HWY_INLINE V erfc_positive_v(D d, V t, V& gauss) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erf_v(D d, V x) {
   const V t = hn::Abs(x);
-  V gauss;
-  const V far = hn::Sub(hn::Set(d, 1.0f), erfc_positive_v(d, t, gauss));
+  const V far = hn::Sub(hn::Set(d, 1.0f), erfc_positive_v(d, t, exp_of_minus_product_v(d, t, t)));
   const V z = hn::Mul(x, x);
   V q = hn::MulAdd(hn::Set(d, -0.0005631421227008104f), z, hn::Set(d, 0.004917551297694445f));
   q = hn::MulAdd(q, z, hn::Set(d, -0.02671131119132042f));
@@ -132,6 +135,7 @@ HWY_INLINE V erf_v(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V normal_cdf_v(D d, V x, V& gauss) {
   const V t = hn::Mul(hn::Abs(x), hn::Set(d, 0.70710678118654752f));
+  gauss = exp_of_minus_product_v(d, x, hn::Mul(x, hn::Set(d, 0.5f)));
   const V tail = hn::Mul(hn::Set(d, 0.5f), erfc_positive_v(d, t, gauss));
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
 }

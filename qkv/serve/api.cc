@@ -24,7 +24,7 @@ HttpResponse json_response(const Json& body, int status = 200) {
 HttpResponse npy_response(const Tensor& t) {
   const std::span<const float> values(t.f32(), static_cast<size_t>(t.numel()));
   const Bytes bytes = encode_npy(t.shape(), NpyType::kF32, std::as_bytes(values));
-  HttpResponse r{.type = "application/octet-stream", .headers = {{"Cache-Control", "no-store"}}};
+  HttpResponse r{.type = "application/octet-stream", .body = {}, .headers = {{"Cache-Control", "no-store"}}};
   r.body.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return r;
 }

@@ -9,6 +9,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -196,6 +197,28 @@ TEST(Tokenizer, SampleFrequenciesFollowTheModel) {
   ASSERT_GT(uniform.size(), 3u);
   const double expected = 20000.0 / static_cast<double>(uniform.size());
   for (const auto& [ids, count] : uniform) EXPECT_NEAR(count, expected, 5 * std::sqrt(expected));
+}
+
+TEST(Tokenizer, LinesAreTheSameForAnyNumberOfThreads) {
+  const Lines lines = some_text();
+  const auto tokenizer = train_tokenizer(lines, {.kind = "unigram", .vocabulary = 120});
+  const RaggedIds plain = encode_lines(*tokenizer, lines, {.begin = true, .end = true});
+  ASSERT_EQ(plain.size(), static_cast<int64_t>(lines.size()));
+  for (int64_t i = 0; i < plain.size(); ++i) {
+    EXPECT_EQ(plain[i].front(), kBeginId);
+    EXPECT_EQ(plain[i].back(), kEndId);
+    EXPECT_EQ(tokenizer->decode(plain[i]), lines[static_cast<size_t>(i)]);
+  }
+  const int threads = num_threads();
+  const EncodeOptions sampled{.sample_alpha = 0.3, .seed = 5, .epoch = 2};
+  set_num_threads(1);
+  const RaggedIds one = encode_lines(*tokenizer, lines, sampled);
+  set_num_threads(3);
+  const RaggedIds three = encode_lines(*tokenizer, lines, sampled);
+  set_num_threads(threads);
+  EXPECT_EQ(one.ids, three.ids);
+  EXPECT_EQ(one.offsets, three.offsets);
+  EXPECT_NE(one.ids, encode_lines(*tokenizer, lines, {.sample_alpha = 0.3, .seed = 5, .epoch = 3}).ids);
 }
 
 TEST(Words, CutAndJoined) {

@@ -12,7 +12,7 @@ namespace {
 using testing::Fixture;
 
 TEST(Layers, LayerNormIsPyTorchs) {
-  const Fixture f("nn_layer_norm.txt");
+  const Fixture f("nn/layer_norm.txt");
   LayerNorm norm(7);
   testing::load_parameters(norm, f);
   const Tensor x = f["x"].set_requires_grad(true);
@@ -24,7 +24,7 @@ TEST(Layers, LayerNormIsPyTorchs) {
 }
 
 TEST(Layers, CrossEntropyIsPyTorchs) {
-  const Fixture f("nn_cross_entropy.txt");
+  const Fixture f("nn/cross_entropy.txt");
   const Tensor x = f["x"].set_requires_grad(true);
   const Tensor loss = cross_entropy(x, f.ints("targets"), {.label_smoothing = 0.1, .ignore = -1});
   testing::expect_close(loss, f["loss"], 1e-5, "loss");

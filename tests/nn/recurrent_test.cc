@@ -56,9 +56,9 @@ void expect_like_pytorch(const std::string& name, CellKind cell, bool bidirectio
   testing::expect_gradients(rnn, f, 1e-5);
 }
 
-TEST(Recurrent, LstmBothWaysIsPyTorchs) { expect_like_pytorch("nn_lstm.txt", CellKind::lstm, true); }
-TEST(Recurrent, LstmOneWayIsPyTorchs) { expect_like_pytorch("nn_lstm_one_way.txt", CellKind::lstm, false); }
-TEST(Recurrent, GruBothWaysIsPyTorchs) { expect_like_pytorch("nn_gru.txt", CellKind::gru, true); }
+TEST(Recurrent, LstmBothWaysIsPyTorchs) { expect_like_pytorch("nn/lstm.txt", CellKind::lstm, true); }
+TEST(Recurrent, LstmOneWayIsPyTorchs) { expect_like_pytorch("nn/lstm_one_way.txt", CellKind::lstm, false); }
+TEST(Recurrent, GruBothWaysIsPyTorchs) { expect_like_pytorch("nn/gru.txt", CellKind::gru, true); }
 
 class EachCell : public ::testing::TestWithParam<CellKind> {};
 INSTANTIATE_TEST_SUITE_P(Recurrent, EachCell, ::testing::Values(CellKind::lstm, CellKind::gru));

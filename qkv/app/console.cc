@@ -1,0 +1,62 @@
+// Progress, evaluation lines and interruption of a training.
+#include "qkv/app/console.h"
+
+#include <cstdio>
+
+#include "qkv/train/session.h"
+#include "qkv/view/text.h"
+
+namespace qkv::app {
+namespace {
+
+// A signal handler can reach nothing but static memory.
+volatile std::sig_atomic_t received_signal = 0;
+
+extern "C" void note_signal(int signal) {
+  received_signal = signal;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  received_signal = 0;
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, &before_int_);
+  ::sigaction(SIGTERM, &action, &before_term_);
+}
+
+InterruptGuard::~InterruptGuard() {
+  ::sigaction(SIGINT, &before_int_, nullptr);
+  ::sigaction(SIGTERM, &before_term_, nullptr);
+}
+
+int InterruptGuard::signal() const { return received_signal; }
+
+void ConsoleObserver::on_step(const StepReport& r) {
+  last_ = r;
+  if (!progress_) {
+    progress_ = std::make_unique<Progress>(label_, r.total_steps);
+    progress_->start_at(r.step - 1);
+  }
+  progress_->update(r.step, "epoch " + std::to_string(r.epoch) + "/" + std::to_string(r.epochs) + "  loss " +
+                                format_number(r.loss, 3) + "  " + format_count(r.tokens_per_second) + " tokens/s");
+}
+
+void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
+  if (progress_) progress_->clear();
+  std::string line = label_ + "  epoch " + pad_left(std::to_string(r.epoch), 2) + "/" + std::to_string(last_.epochs) +
+                     "  training loss " + pad_right(format_number(r.train_loss, 3), 8) + "  validation";
+  for (const auto& [name, value] : r.validation) {
+    line += "  " + metric_label(name) + " " + pad_right(metric_text(name, value), 8);
+  }
+  while (line.back() == ' ') line.pop_back();
+  std::fprintf(out_, "%s\n", line.c_str());
+  std::fflush(out_);
+}
+
+}  // namespace qkv::app

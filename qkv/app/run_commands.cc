@@ -1,0 +1,80 @@
+// Shared pieces of the commands about runs.
+#include "qkv/app/run_commands.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "qkv/train/run_report.h"
+#include "qkv/train/trace_maps.h"
+#include "qkv/view/text.h"
+
+namespace qkv::app {
+
+std::string task_names() {
+  std::string names;
+  for (const TaskSpec& spec : task_table()) names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  return names;
+}
+
+std::string task_argument(const Arguments& arguments) {
+  return arguments.empty() || arguments[0].empty() || arguments[0][0] == '-' ? "" : arguments[0];
+}
+
+std::string option_value(const Arguments& arguments, const std::string& name) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == name && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i].starts_with(name + "=")) return arguments[i].substr(name.size() + 1);
+  }
+  return "";
+}
+
+std::string default_name(const TaskSpec& spec, const Settings& settings) {
+  return std::string(spec.name) + (settings.has("attention") ? "-" + settings.get_text("attention") : "");
+}
+
+std::string run_label(const RunFolder& run) {
+  return run.settings().has("attention") ? run.settings().get_text("attention") : run.spec().name;
+}
+
+OpenedRun open_run(const std::string& path, const std::string& weights) {
+  RunFolder folder = RunFolder::open(path);
+  auto task = folder.make_task();
+  const std::string file = folder.load_weights(parameters_of(*task), weights);
+  return {std::move(folder), std::move(task), file};
+}
+
+Table transposed(const Table& table) {
+  Table t{.title = table.title};
+  t.header.push_back(table.header[0]);
+  for (const auto& row : table.rows) t.header.push_back(row[0]);
+  for (size_t c = 1; c < table.header.size(); ++c) {
+    t.rows.push_back({table.header[c]});
+    for (const auto& row : table.rows) t.rows.back().push_back(c < row.size() ? row[c] : "");
+  }
+  return t;
+}
+
+void print_example_map(Task& task, const std::string& input) {
+  const TracedExample traced = task.trace(input);
+  if (traced.attention.empty()) return;
+  HeatMap map = maps_of(traced).front();
+  map.title = input + " → " + traced.output;
+  std::fputs(("\n" + terminal_heatmap(map, detect_terminal(STDOUT_FILENO))).c_str(), stdout);
+}
+
+void print_result(const RunFolder& run, Task& task, const SessionResult& result) {
+  Table table{.header = {"figure", "value"}};
+  for (const auto& [name, value] : result.evaluation.metrics) {
+    table.rows.push_back({metric_label(name), metric_text(name, value)});
+  }
+  table.rows.push_back({"parameters", std::to_string(result.parameters)});
+  table.rows.push_back({"epochs", std::to_string(result.training.state.epoch)});
+  table.rows.push_back({"seconds", format_number(result.training.state.seconds, 3)});
+  std::fputs(("\n" + terminal_table(table, detect_terminal(STDOUT_FILENO))).c_str(), stdout);
+  const std::vector<std::string> examples = task.examples(1);
+  if (!examples.empty()) print_example_map(task, examples[0]);
+  std::printf("\nreport: %s/report.html\n", run.path().c_str());
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,42 @@
+// What the commands about tasks and runs share.
+#pragma once
+
+#include <string>
+
+#include "qkv/app/command.h"
+#include "qkv/train/run_folder.h"
+#include "qkv/train/session.h"
+#include "qkv/view/table.h"
+
+namespace qkv::app {
+
+/// "reverse, translate, …".
+std::string task_names();
+/// The first argument when it is a word; "" when it is an option or there is none.
+std::string task_argument(const Arguments& arguments);
+/// The value given as `--name VALUE` or `--name=VALUE`; "" when it is not there. For what must be known before the
+/// other options can be declared.
+std::string option_value(const Arguments& arguments, const std::string& name);
+
+/// "reverse-dot".
+std::string default_name(const TaskSpec& spec, const Settings& settings);
+/// What a run is called in lines about it: its mechanism, or its task.
+std::string run_label(const RunFolder& run);
+
+/// A run ready for use: its task with trained weights.
+struct OpenedRun {
+  RunFolder folder;
+  std::unique_ptr<Task> task;
+  std::string weights;  // the file they came from
+};
+OpenedRun open_run(const std::string& path, const std::string& weights);
+
+/// Rows become columns: for results of few runs with many figures.
+Table transposed(const Table& table);
+
+/// The result's table, the task's first example as a map, where the report is, and what to try next.
+void print_result(const RunFolder& run, Task& task, const SessionResult& result);
+/// The map of one example of a run, in the terminal; nothing for a model without attention.
+void print_example_map(Task& task, const std::string& input);
+
+}  // namespace qkv::app

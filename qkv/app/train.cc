@@ -1,0 +1,106 @@
+// qkv train: trains a task's model in a run folder, or goes on with one.
+#include <cstdio>
+
+#include "qkv/app/cli.h"
+#include "qkv/app/console.h"
+#include "qkv/app/run_commands.h"
+#include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
+#include "qkv/train/run_report.h"
+#include "qkv/train/session.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  qkv train reverse                                  dot-product attention learns to write strings backwards\n"
+    "  qkv train reverse --attention none --out runs/none without attention, in a folder of your choice\n"
+    "  qkv train --resume runs/none                       goes on after Ctrl-C, a crash or a power cut, to the same "
+    "bits\n"
+    "  qkv train --resume runs/none --epochs 60           goes on further\n"
+    "\nA run folder holds config.json, metrics.jsonl, TensorBoard events, checkpoints/, result.json and report.html.\n";
+
+struct TrainArguments {
+  std::string out, resume;
+  bool json = false;
+};
+
+/// The options of a run that may change when it is resumed.
+bool can_change(const std::string& name) { return name == "epochs" || name == "steps"; }
+
+void apply_changes(const CLI::App& cli, const Settings& given, RunFolder& run) {
+  for (const Setting& s : given.all()) {
+    if (cli.count("--" + s.name) == 0) continue;
+    if (!can_change(s.name)) {
+      throw ConfigError("--" + s.name + " cannot change when a run is resumed (only --epochs and --steps can); " +
+                        run.path() + " keeps its own settings");
+    }
+    run.change(s.name, s.value);
+  }
+}
+
+RunFolder open_for_resume(const std::string& path, const std::string& task) {
+  RunFolder run = RunFolder::open(path);
+  if (!task.empty() && task != run.spec().name) {
+    throw ConfigError("run " + path + " is of task '" + run.spec().name + "', not '" + task + "'");
+  }
+  return run;
+}
+
+int train_in(RunFolder& run, Task& task, const TrainArguments& a) {
+  std::FILE* const out = a.json ? stderr : stdout;
+  run.lock();
+  std::fprintf(out, "run %s: task %s, seed %lld, %d threads\n", run.path().c_str(), run.spec().name,
+               static_cast<long long>(run.settings().get_integer("seed")), num_threads());
+  ConsoleObserver console(run_label(run), out);
+  const SessionResult result = run_session(run, task, &console);
+  if (a.json) std::printf("%s\n", result_json(result, run.settings()).c_str());
+  if (result.training.interrupted) {
+    std::fprintf(stderr, "qkv: stopped after step %lld, saved; go on with: qkv train --resume %s\n",
+                 static_cast<long long>(result.training.state.step), run.path().c_str());
+    return 128 + console.signal();
+  }
+  if (!a.json) print_result(run, task, result);
+  return 0;
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  const std::string name = task_argument(arguments);
+  CLI::App cli("Trains a task's model, evaluates it and writes a report.", "train");
+  TrainArguments a;
+  std::string task_name;
+  cli.add_option("TASK", task_name, "what to learn: " + task_names());
+  cli.add_option("--out", a.out, "the run's folder [runs/TASK-ATTENTION]")->type_name("DIR");
+  cli.add_option("--resume", a.resume, "go on with this run")->type_name("RUN");
+  cli.add_flag("--json", a.json, "one JSON object with the result on standard output");
+  add_threads(cli);
+  cli.footer(kFooter);
+  const std::string resumed = option_value(arguments, "--resume");
+  Settings settings;
+  if (!name.empty()) {
+    settings = find_task(name).settings();
+  } else if (!resumed.empty()) {
+    settings = RunFolder::open(resumed).spec().settings();
+  }
+  add_settings(cli, settings);
+  if (!parse(cli, arguments)) return 0;
+  if (a.resume.empty() && name.empty()) throw ConfigError("train what? give a task: " + task_names());
+  if (!a.resume.empty()) {
+    if (!a.out.empty()) throw ConfigError("--out and --resume exclude each other: a run goes on in its own folder");
+    RunFolder run = open_for_resume(a.resume, name);
+    apply_changes(cli, settings, run);
+    const auto task = run.make_task();
+    return train_in(run, *task, a);
+  }
+  const TaskSpec& spec = find_task(name);
+  const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
+  RunFolder::refuse_existing(folder);
+  const auto task = spec.make(settings, "");
+  RunFolder run = RunFolder::create(folder, spec, settings, *task);
+  return train_in(run, *task, a);
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,253 @@
+// Tables, curves and pages about runs.
+#include "qkv/train/run_report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "qkv/base/error.h"
+#include "qkv/train/trace_maps.h"
+#include "qkv/view/progress.h"
+#include "qkv/view/report.h"
+#include "qkv/view/text.h"
+
+namespace qkv {
+namespace {
+
+constexpr int64_t kExamples = 3;
+constexpr size_t kMapsShown = 12;
+
+double epochs_at(const EvaluationRecord& r, const std::vector<EvaluationRecord>& all) {
+  // Evaluations may be several in an epoch; steps spread evenly over the epochs then.
+  if (all.back().epoch == 0)
+    return static_cast<double>(r.step) / static_cast<double>(std::max<int64_t>(all.back().step, 1));
+  return static_cast<double>(r.step) * static_cast<double>(all.back().epoch) / static_cast<double>(all.back().step);
+}
+
+std::vector<double> losses(const ReportedRun& run, bool training) {
+  std::vector<double> values;
+  for (const EvaluationRecord& r : run.history) {
+    values.push_back(training ? r.train_loss : metric_of(r.validation, "loss"));
+  }
+  return values;
+}
+
+Series curve(const ReportedRun& run, int color, const std::function<double(const EvaluationRecord&)>& value) {
+  Series s;
+  s.name = run.result.label;
+  s.color = color;
+  s.marks = run.history.size() == 1 ? Marks::kDots : Marks::kLine;
+  for (const EvaluationRecord& r : run.history) {
+    s.x.push_back(epochs_at(r, run.history));
+    s.y.push_back(value(r));
+  }
+  return s;
+}
+
+std::string spread_text(const std::vector<double>& values) {
+  const Spread s = spread_of(values);
+  return format_number(s.mean, 3) + " / " + format_number(s.variance, 3);
+}
+
+/// The same command gives the same run.
+std::string command_of(const std::vector<ReportedRun>& runs) {
+  std::string command = runs.size() > 1 ? "qkv compare " : "qkv train ";
+  command += runs[0].result.task;
+  Settings defaults = runs[0].spec->settings();
+  for (size_t i = 0; i < defaults.all().size(); ++i) {
+    const Setting& s = runs[0].settings.all()[i];
+    std::string value = s.value;
+    if (s.name == "attention" && runs.size() > 1) {
+      value.clear();
+      for (const ReportedRun& run : runs) value += (value.empty() ? "" : ",") + run.result.label;
+    } else if (value == defaults.all()[i].value) {
+      continue;
+    }
+    command += " --" + s.name + " " + value;
+  }
+  return command;
+}
+
+void add_highlights(Report& report, const std::vector<ReportedRun>& runs) {
+  std::vector<Highlight> cards;
+  for (const ReportedRun& run : runs) {
+    const double value = metric_of(run.result.evaluation.metrics, run.goal.metric);
+    cards.push_back({metric_label(run.goal.metric) + (runs.size() > 1 ? ", " + run.result.label : ""),
+                     metric_text(run.goal.metric, value),
+                     std::to_string(run.result.training.state.epoch) + " epochs, " +
+                         format_duration(run.result.training.state.seconds)});
+  }
+  if (runs.size() == 1) {
+    for (const auto& [name, value] : runs[0].result.evaluation.metrics) {
+      if (name != runs[0].goal.metric) cards.push_back({metric_label(name), metric_text(name, value)});
+    }
+  }
+  report.highlights(cards);
+}
+
+void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
+  report.section("Where it looks");
+  report.paragraph(
+      "Each row is one token the model wrote, each column one it read; the darker a cell, the more of the context came "
+      "from there. The rows of weights sum to 1.");
+  for (const ReportedRun& run : runs) {
+    if (run.examples.empty()) {
+      report.paragraph(run.result.label +
+                       ": this model has no attention, so there is nothing to show. Everything it "
+                       "knows of the input went through one state.");
+      continue;
+    }
+    if (runs.size() > 1) report.subsection(run.result.label);
+    std::vector<Drawing> drawings;
+    for (const ReportedRun::Example& e : run.examples) {
+      std::vector<HeatMap> maps = e.maps;
+      if (maps.size() > kMapsShown) maps.resize(kMapsShown);
+      const std::string title = e.input + " → " + e.output;
+      if (maps.size() == 1) {
+        maps[0].title = title;
+        drawings.push_back(draw_heatmap(maps[0]));
+      } else {
+        drawings.push_back(draw_heatmaps(title, maps, 4));
+      }
+    }
+    report.figures(drawings);
+  }
+}
+
+void add_errors(Report& report, const std::vector<ReportedRun>& runs) {
+  report.section("Errors");
+  for (const ReportedRun& run : runs) {
+    const std::vector<Case>& errors = run.result.evaluation.errors;
+    if (errors.empty()) {
+      report.paragraph(run.result.label + ": none.");
+      continue;
+    }
+    Table table{.header = {"input", "expected", "written"}};
+    for (const Case& c : errors) table.rows.push_back({c.input, c.expected, c.predicted});
+    report.folded_table(run.result.label + ": " + std::to_string(errors.size()) + " that came out wrong", table);
+  }
+}
+
+void add_configuration(Report& report, const std::vector<ReportedRun>& runs) {
+  report.section("Configuration");
+  std::vector<std::pair<std::string, std::string>> entries{{"task", runs[0].result.task}, {"qkv", QKV_VERSION}};
+  for (const Setting& s : runs[0].settings.all()) {
+    std::string value = s.value;
+    if (s.name == "attention" && runs.size() > 1) {
+      value.clear();
+      for (const ReportedRun& run : runs) value += (value.empty() ? "" : ", ") + run.result.label;
+    }
+    entries.emplace_back(s.name, value);
+  }
+  report.settings(entries);
+  report.paragraph("The same command gives the same numbers:");
+  report.code(command_of(runs));
+}
+
+}  // namespace
+
+ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResult& result) {
+  ReportedRun run{&folder.spec(), result, folder.settings(), task.goal(), folder.history(), {}};
+  for (const std::string& input : task.examples(kExamples)) {
+    const TracedExample traced = task.trace(input);
+    if (traced.attention.empty()) break;
+    run.examples.push_back({input, traced.output, maps_of(traced)});
+  }
+  return run;
+}
+
+Table result_table(const std::vector<ReportedRun>& runs) {
+  Table table;
+  table.header = {"attention", "parameters", "epochs", "training loss (mean / variance)",
+                  "validation loss (mean / variance)"};
+  for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
+  table.header.emplace_back("seconds");
+  for (const ReportedRun& run : runs) {
+    std::vector<std::string> row{run.result.label, std::to_string(run.result.parameters),
+                                 std::to_string(run.result.training.state.epoch), spread_text(losses(run, true)),
+                                 spread_text(losses(run, false))};
+    for (const auto& [name, value] : run.result.evaluation.metrics) row.push_back(metric_text(name, value));
+    row.push_back(format_number(run.result.training.state.seconds, 3));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Plot loss_plot(const std::vector<ReportedRun>& runs) {
+  Plot plot{.title = "Loss", .x = {.title = "epoch", .low = 0.0}, .y = {.title = "loss per token (nats)", .low = 0.0}};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const int color = static_cast<int>(i);
+    Series training = curve(runs[i], color, [](const EvaluationRecord& r) { return r.train_loss; });
+    training.name += " training";
+    training.dashed = true;
+    Series validation =
+        curve(runs[i], color, [](const EvaluationRecord& r) { return metric_of(r.validation, "loss"); });
+    validation.name += " validation";
+    plot.series.push_back(std::move(training));
+    plot.series.push_back(std::move(validation));
+  }
+  return plot;
+}
+
+Plot goal_plot(const std::vector<ReportedRun>& runs) {
+  const std::string metric = runs[0].goal.metric;
+  std::string title = metric_label(metric);
+  title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  Plot plot{.title = title + " on the validation set",
+            .x = {.title = "epoch", .low = 0.0},
+            .y = {.title = metric_label(metric), .low = 0.0}};
+  if (runs[0].goal.higher_is_better && runs[0].goal.stop_at == 1) plot.y.high = 1.0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    plot.series.push_back(curve(runs[i], static_cast<int>(i),
+                                [&](const EvaluationRecord& r) { return metric_of(r.validation, metric); }));
+  }
+  return plot;
+}
+
+std::vector<Plot> breakdown_plots(const std::vector<ReportedRun>& runs) {
+  std::vector<Plot> plots;
+  for (size_t k = 0; k < runs[0].result.evaluation.breakdowns.size(); ++k) {
+    const Breakdown& first = runs[0].result.evaluation.breakdowns[k];
+    std::string title = first.figure + " by " + first.by;
+    title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+    Plot plot{.title = title, .x = {.title = first.by, .whole = true}, .y = {.title = first.figure, .low = 0.0}};
+    double high = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (k >= runs[i].result.evaluation.breakdowns.size()) continue;
+      const Breakdown& b = runs[i].result.evaluation.breakdowns[k];
+      plot.series.push_back({.name = runs[i].result.label,
+                             .x = b.x,
+                             .y = b.y,
+                             .marks = Marks::kLineAndDots,
+                             .color = static_cast<int>(i)});
+      for (const double y : b.y) high = std::max(high, y);
+    }
+    if (high <= 1) plot.y.high = 1.0;
+    if (first.trained_to > 0) plot.guides.push_back({first.trained_to + 0.5, "longer than trained on →", true});
+    plots.push_back(std::move(plot));
+  }
+  return plots;
+}
+
+void save_report(const std::string& path, const std::vector<ReportedRun>& runs) {
+  if (runs.empty()) throw ConfigError("nothing to report");
+  std::string names;
+  for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.result.label;
+  const TaskSpec& spec = *runs[0].spec;
+  Report report(std::string(spec.name) + ": " + names, std::string(spec.summary));
+  add_highlights(report, runs);
+  report.section("Learning");
+  if (runs[0].history.empty()) {
+    report.paragraph("No evaluation has been made yet.");
+  } else {
+    report.figures({draw_plot(loss_plot(runs)), draw_plot(goal_plot(runs))});
+  }
+  report.section("Result");
+  report.table(result_table(runs));
+  for (const Plot& plot : breakdown_plots(runs)) report.figure(draw_plot(plot));
+  add_maps(report, runs);
+  add_errors(report, runs);
+  add_configuration(report, runs);
+  report.save(path);
+}
+
+}  // namespace qkv

@@ -1,0 +1,42 @@
+// Reports of runs: one of them alone, or several side by side, as one self-contained HTML page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "qkv/train/session.h"
+#include "qkv/view/heatmap.h"
+#include "qkv/view/plot.h"
+#include "qkv/view/table.h"
+
+namespace qkv {
+
+/// Everything a report shows of one run.
+struct ReportedRun {
+  const TaskSpec* spec = nullptr;
+  SessionResult result;
+  Settings settings;
+  Goal goal;
+  std::vector<EvaluationRecord> history;
+  struct Example {
+    std::string input, output;
+    std::vector<HeatMap> maps;
+  };
+  std::vector<Example> examples;  // empty for a model without attention
+};
+/// Reads the folder's history and traces a few of the task's examples.
+ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResult& result);
+
+/// One row a run: parameters, epochs, mean and variance of the losses over the epochs, the final figures, seconds.
+Table result_table(const std::vector<ReportedRun>& runs);
+/// Training (dashed) and validation loss over the epochs, one colour a run.
+Plot loss_plot(const std::vector<ReportedRun>& runs);
+/// The goal's figure over the epochs.
+Plot goal_plot(const std::vector<ReportedRun>& runs);
+/// One plot a breakdown ("exact match by length"), one line a run.
+std::vector<Plot> breakdown_plots(const std::vector<ReportedRun>& runs);
+
+/// Throws IoError.
+void save_report(const std::string& path, const std::vector<ReportedRun>& runs);
+
+}  // namespace qkv
