@@ -90,7 +90,7 @@ void show_wrong_answers(Result& r, const Lookup& lookup, const std::vector<std::
   char text[300];
   std::snprintf(
       text, sizeof text,
-      "Common wrong answer: \"β = 1 gives hard attention\". At β = 1 the best word, '%.60s', gets %.1f %% of the "
+      "Common wrong answer: \"β = 1 gives hard attention\". At β = 1 the best word, '%.60s', gets %.1f%% of the "
       "weight; hard attention is the limit β → ∞.",
       words[static_cast<size_t>(best)].c_str(), 100 * p[static_cast<size_t>(best)]);
   r.note(text);

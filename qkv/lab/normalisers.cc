@@ -8,6 +8,7 @@
 #include "qkv/lab/experiments.h"
 #include "qkv/lab/vectors.h"
 #include "qkv/ops/ops.h"
+#include "qkv/view/text.h"
 
 namespace qkv::lab {
 namespace {
@@ -105,7 +106,7 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
   HeatMap map{.title = "weights", .row_title = "normaliser", .column_title = "score"};
   map.columns = static_cast<int64_t>(z.size());
   map.numbers = true;
-  for (const double score : z) map.column_labels.push_back(at("z", score));
+  for (const double score : z) map.column_labels.push_back(format_number(score));
   int color = 0;
   for (const Named& n : kNormalisers) {
     plot.series.push_back(curve(n.name, {-3, 3}, color, [&](double d) {

@@ -131,7 +131,7 @@ TEST(Present, TerminalTextAndReportHoldClaimFormulaAndNumbers) {
   Terminal plain;
   plain.width = 100;
   const std::string text = terminal_result(e, r, plain);
-  for (const char* part : {"average: ", "e^(βt)", "predicted", "measured", "0.202305", "All 24 rows agree", "59.5 %"}) {
+  for (const char* part : {"average: ", "e^(βt)", "predicted", "measured", "0.202305", "All 24 rows agree", "59.5%"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   }
   Report report("lab");
