@@ -100,8 +100,12 @@ std::string plain_formula(const std::string& formula) {
       out += formula[i];
       continue;
     }
-    const size_t close = std::min(formula.find('}', i), formula.size());
-    const std::string inside = formula.substr(i + 1, close - i - 1);
+    size_t close = i + 1;  // of the brace that opened at i
+    for (int depth = 1; close < formula.size(); ++close) {
+      depth += formula[close] == '{' ? 1 : formula[close] == '}' ? -1 : 0;
+      if (depth == 0) break;
+    }
+    const std::string inside = plain_formula(formula.substr(i + 1, close - i - 1));
     // One character, whatever its number of bytes, needs no parentheses.
     const auto letters = std::count_if(inside.begin(), inside.end(), [](char c) { return (c & 0xC0) != 0x80; });
     if (inside == "2" && !out.empty() && out.back() == '^') {
