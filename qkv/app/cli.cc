@@ -24,9 +24,10 @@ bool parse(CLI::App& cli, const Arguments& arguments) {
   }
 }
 
-void add_settings(CLI::App& cli, Settings& settings) {
+void add_settings(CLI::App& cli, Settings& settings, const std::vector<std::string>& without) {
   for (const Setting& s : settings.all()) {
     const std::string name = s.name;
+    if (std::find(without.begin(), without.end(), name) != without.end()) continue;
     if (s.kind == SettingKind::flag) {
       cli.add_flag_callback(
           "--" + name, [&settings, name] { settings.set(name, "true"); }, s.help);
@@ -46,6 +47,12 @@ void add_settings(CLI::App& cli, Settings& settings) {
                     : s.kind == SettingKind::number ? "X"
                                                     : "TEXT");
   }
+}
+
+void add_weights(CLI::App& cli, std::string& which) {
+  cli.add_option("--weights", which,
+                 "best, last, average or the step of a checkpoint [average if there is one, else best]")
+      ->type_name("WHICH");
 }
 
 void add_threads(CLI::App& cli) {

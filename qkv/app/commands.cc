@@ -6,8 +6,14 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"train", "trains a task's model in a run folder, or goes on with one", run_train},
+    {"compare", "trains one model for each attention mechanism; one table, one picture", run_compare},
+    {"eval", "the figures of a trained run, on its own data or yours", run_eval},
+    {"predict", "runs a trained model on arguments or lines of standard input", run_predict},
+    {"map", "where a trained model looks: terminal, PNG, SVG, HTML or CSV", run_map},
     {"attend", "attention on arrays saved from NumPy (.npy): output, weights, gradients, maps", run_attend},
     {"explain", "every intermediate value of a small attention example", run_explain},
+    {"serve", "the page in the browser: explore models, watch trainings, play with the lab", run_serve},
+    {"lab", "what attention can and cannot do: sixteen experiments, predicted and measured", run_lab},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "qkv/app/command.h"
 #include "qkv/train/run_folder.h"
 #include "qkv/train/session.h"
+#include "qkv/view/table.h"
 
 namespace qkv::app {
 
@@ -21,6 +22,17 @@ std::string option_value(const Arguments& arguments, const std::string& name);
 std::string default_name(const TaskSpec& spec, const Settings& settings);
 /// What a run is called in lines about it: its mechanism, or its task.
 std::string run_label(const RunFolder& run);
+
+/// A run ready for use: its task with trained weights.
+struct OpenedRun {
+  RunFolder folder;
+  std::unique_ptr<Task> task;
+  std::string weights;  // the file they came from
+};
+OpenedRun open_run(const std::string& path, const std::string& weights);
+
+/// Rows become columns: for results of few runs with many figures.
+Table transposed(const Table& table);
 
 /// The result's table, the task's first example as a map, where the report is, and what to try next.
 void print_result(const RunFolder& run, Task& task, const SessionResult& result);

@@ -13,7 +13,7 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kFooter =
-    "\nExamples:\n"
+    "Examples:\n"
     "  qkv train reverse                                  dot-product attention learns to write strings backwards\n"
     "  qkv train reverse --attention none --out runs/none without attention, in a folder of your choice\n"
     "  qkv train --resume runs/none                       goes on after Ctrl-C, a crash or a power cut, to the same "

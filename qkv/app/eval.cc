@@ -1,0 +1,84 @@
+// qkv eval: the figures of a trained run, on its own data or on the user's.
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "qkv/app/cli.h"
+#include "qkv/app/run_commands.h"
+#include "qkv/core/autograd.h"
+#include "qkv/view/table.h"
+#include "qkv/view/text.h"
+
+namespace qkv::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  qkv eval runs/reverse-dot                    validation figures, exact match by length, errors\n"
+    "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one a line\n"
+    "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n";
+
+void print_tables(const Evaluation& e) {
+  const Terminal terminal = detect_terminal(STDOUT_FILENO);
+  Table figures{.header = {"figure", "value"}};
+  for (const auto& [name, value] : e.metrics) figures.rows.push_back({metric_label(name), metric_text(name, value)});
+  std::fputs(terminal_table(figures, terminal).c_str(), stdout);
+  for (const Breakdown& b : e.breakdowns) {
+    Table table{.header = {b.by, b.figure, "cases"}};
+    for (size_t i = 0; i < b.x.size(); ++i) {
+      std::string group = format_number(b.x[i], 9);
+      if (b.trained_to > 0 && b.x[i] > b.trained_to) group += " (not trained on)";
+      table.rows.push_back({group, metric_text(b.name, b.y[i]), std::to_string(b.counts[i])});
+    }
+    std::fputs(("\n" + terminal_table(table, terminal)).c_str(), stdout);
+  }
+  if (e.errors.empty()) return;
+  Table errors{.title = "some that came out wrong", .header = {"input", "expected", "written"}};
+  for (const Case& c : e.errors) errors.rows.push_back({c.input, c.expected, c.predicted});
+  std::fputs(("\n" + terminal_table(errors, terminal)).c_str(), stdout);
+}
+
+std::string as_json(const std::string& run, const std::string& weights, const Evaluation& e) {
+  Json j{{"run", run}, {"weights", weights}};
+  for (const auto& [name, value] : e.metrics) j[name] = value;
+  for (const Breakdown& b : e.breakdowns) {
+    Json groups = Json::object();
+    for (size_t i = 0; i < b.x.size(); ++i) groups[format_number(b.x[i], 9)] = b.y[i];
+    j[b.name] = groups;
+    if (b.trained_to > 0) j["trained_to_" + b.by] = b.trained_to;
+  }
+  Json errors = Json::array();
+  for (const Case& c : e.errors)
+    errors.push_back({{"input", c.input}, {"expected", c.expected}, {"predicted", c.predicted}});
+  j["errors"] = errors;
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int run_eval(const Arguments& arguments) {
+  CLI::App cli("Evaluates a trained run.", "eval");
+  std::string path, data, weights;
+  bool json = false;
+  cli.add_option("RUN", path, "the run's folder")->required();
+  cli.add_option("--data", data, "a file of the task's own kind [the validation data]")->type_name("FILE");
+  add_weights(cli, weights);
+  cli.add_flag("--json", json, "one JSON object on standard output");
+  add_threads(cli);
+  cli.footer(kFooter);
+  if (!parse(cli, arguments)) return 0;
+  OpenedRun run = open_run(path, weights);
+  const NoGrad no_grad;
+  const Evaluation e = run.task->evaluate(data);
+  if (json) {
+    std::printf("%s\n", as_json(path, run.weights, e).c_str());
+  } else {
+    print_tables(e);
+  }
+  return 0;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,101 @@
+// qkv predict: lines in, the trained model's answers out.
+#include <cstdio>
+#include <iostream>
+
+#include "qkv/app/cli.h"
+#include "qkv/app/run_commands.h"
+#include "qkv/base/error.h"
+#include "qkv/core/autograd.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr size_t kChunk = 256;  // lines decoded together
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  qkv predict runs/reverse-dot abcd ddba              one answer a line\n"
+    "  qkv predict runs/reverse-dot < strings.txt          lines from standard input\n"
+    "  qkv predict runs/reverse-dot abcd --beam 4 --n-best 4 --scores\n";
+
+struct Answering {
+  DecodeOptions decode;
+  bool scores = false;
+};
+
+void answer(Task& task, const std::vector<std::string>& inputs, const Answering& how) {
+  for (const std::vector<Prediction>& candidates : task.predict(inputs, how.decode)) {
+    for (const Prediction& p : candidates) {
+      if (how.scores) std::printf("%.4f\t", p.score);
+      std::printf("%s\n", p.text.c_str());
+    }
+  }
+  if (std::fflush(stdout) != 0) throw IoError("cannot write the answers to standard output");
+}
+
+void answer_stdin(Task& task, const Answering& how) {
+  int64_t first_line = 1;
+  std::vector<std::string> chunk;
+  const auto flush = [&] {
+    try {
+      answer(task, chunk, how);
+    } catch (const ConfigError&) {
+      // One line is at fault: answer those before it, then say which.
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        try {
+          answer(task, {chunk[i]}, how);
+        } catch (const ConfigError& e) {
+          throw IoError("line " + std::to_string(first_line + static_cast<int64_t>(i)) + ": " + e.what());
+        }
+      }
+    }
+    first_line += static_cast<int64_t>(chunk.size());
+    chunk.clear();
+  };
+  for (std::string line; std::getline(std::cin, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    chunk.push_back(std::move(line));
+    // A person typing wants the answer now, a file wants full batches.
+    if (chunk.size() == kChunk || std::cin.rdbuf()->in_avail() <= 0) flush();
+  }
+  if (!chunk.empty()) flush();
+}
+
+}  // namespace
+
+int run_predict(const Arguments& arguments) {
+  CLI::App cli("Runs a trained model on inputs from the command line, or line by line from standard input.", "predict");
+  std::string path, weights;
+  std::vector<std::string> inputs;
+  Answering how;
+  cli.add_option("RUN", path, "the run's folder")->required();
+  cli.add_option("INPUT", inputs, "inputs; without any, lines are read from standard input");
+  cli.add_option("--beam", how.decode.beam, "width of the search; 1 is greedy [1]")
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("K");
+  cli.add_option("--n-best", how.decode.n_best, "answers for each input, at most --beam [1]")
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("N");
+  cli.add_option("--length-penalty", how.decode.length_penalty, "α of score / ((5 + length)/6)^α [0]")
+      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->type_name("X");
+  cli.add_option("--max-length", how.decode.max_length, "longest answer in tokens; 0: the task's own limit [0]")
+      ->check(CLI::Range(0, 100000).description(""))
+      ->type_name("N");
+  cli.add_flag("--scores", how.scores, "the log probability and a tab before each answer");
+  add_weights(cli, weights);
+  add_threads(cli);
+  cli.footer(kFooter);
+  if (!parse(cli, arguments)) return 0;
+  if (how.decode.n_best > how.decode.beam) throw ConfigError("--n-best cannot be more than --beam");
+  OpenedRun run = open_run(path, weights);
+  const NoGrad no_grad;
+  if (inputs.empty()) {
+    answer_stdin(*run.task, how);
+  } else {
+    answer(*run.task, inputs, how);
+  }
+  return 0;
+}
+
+}  // namespace qkv::app
