@@ -37,14 +37,19 @@ int run(const std::string& name, const qkv::app::Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto fail = [](const char* what, int code) {
+  const auto fail = [](std::string what, int code) {
     std::fflush(stdout);
-    std::fprintf(stderr, "qkv: %s\n", what);
+    // A file name may hold anything; the message stays one line.
+    std::replace_if(
+        what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+    std::fprintf(stderr, "qkv: %s\n", what.c_str());
     return code;
   };
   try {
     const std::string name = argc > 1 ? argv[1] : "--help";
-    return run(name, {argv + std::min(argc, 2), argv + argc});
+    const int code = run(name, {argv + std::min(argc, 2), argv + argc});
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail("cannot write to standard output", 1);
+    return code;
   } catch (const qkv::ConfigError& e) {
     return fail(e.what(), 2);
   } catch (const std::bad_alloc&) {
