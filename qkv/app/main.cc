@@ -1,5 +1,5 @@
 // The program: finds the command, runs it, and turns every error into one line and an exit code.
-#include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -11,7 +11,9 @@
 namespace {
 
 void print_help() {
-  std::puts("qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n\ncommands:");
+  std::puts(
+      "qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n       qkv                    the "
+      "main job: compare reverse --attention none,dot\n\ncommands:");
   for (const auto& command : qkv::app::command_table()) std::printf("  %-9s %s\n", command.name, command.summary);
   std::puts("\n'qkv COMMAND --help' explains one command. Exit codes: 0 done, 1 failed, 2 wrong usage.");
 }
@@ -42,9 +44,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "qkv: %s\n", what);
     return code;
   };
+  // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    const std::string name = argc > 1 ? argv[1] : "--help";
-    return run(name, {argv + std::min(argc, 2), argv + argc});
+    if (argc < 2) return run("compare", {"reverse", "--attention", "none,dot"});
+    return run(argv[1], {argv + 2, argv + argc});
   } catch (const qkv::ConfigError& e) {
     return fail(e.what(), 2);
   } catch (const std::bad_alloc&) {
