@@ -15,6 +15,7 @@ add_library(qkv_tools STATIC ${QKV_PROGRAM_SOURCES})
 target_link_libraries(qkv_tools PUBLIC qkv nlohmann_json::nlohmann_json CLI11::CLI11 ZLIB::ZLIB
                       PkgConfig::PANGOCAIRO PkgConfig::SENTENCEPIECE PkgConfig::HTTPLIB)
 qkv_compile_options(qkv_tools)
+include(cmake/page.cmake)
 target_compile_definitions(qkv_tools PUBLIC QKV_VERSION="${PROJECT_VERSION}")
 add_executable(qkv_program qkv/app/main.cc)
 set_target_properties(qkv_program PROPERTIES OUTPUT_NAME qkv RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

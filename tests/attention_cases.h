@@ -152,6 +152,11 @@ inline std::vector<AttentionCase> attention_cases() {
          .normaliser = n,
          .dropout = 0.2});
     add({.name = name + " packed", .dims = {4, 2, 2, 40, 40, 16, 16}, .causal = true, .normaliser = n, .packed = true});
+    add({.name = name + " poison seen",
+         .dims = {2, 2, 2, 60, 60, 16, 16},
+         .causal = true,
+         .normaliser = n,
+         .poison = Poison::seen});
     add({.name = name + " poison",
          .dims = {2, 2, 2, 40, 60, 16, 16},
          .causal = true,

@@ -35,6 +35,12 @@ need_packages() {
   fi
 }
 
+# The page is bundled by npm. A machine may have it from elsewhere than Debian; without it the program still builds.
+need_npm() {
+  command -v npm >/dev/null && command -v node >/dev/null && return 0
+  need_packages nodejs npm || qkv_say "going on without npm: 'qkv serve' will have no page"
+}
+
 # build PRESET TARGET...: configures when needed and builds; the log is shown when it fails.
 build() {
   local preset=$1

@@ -25,5 +25,7 @@ int run_predict(const Arguments& arguments);
 int run_map(const Arguments& arguments);
 int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
+int run_serve(const Arguments& arguments);
+int run_lab(const Arguments& arguments);
 
 }  // namespace qkv::app

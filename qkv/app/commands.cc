@@ -12,6 +12,8 @@ constexpr Command kCommands[] = {
     {"map", "where a trained model looks: terminal, PNG, SVG, HTML or CSV", run_map},
     {"attend", "attention on arrays saved from NumPy (.npy): output, weights, gradients, maps", run_attend},
     {"explain", "every intermediate value of a small attention example", run_explain},
+    {"serve", "the page in the browser: explore models, watch trainings, play with the lab", run_serve},
+    {"lab", "what attention can and cannot do: sixteen experiments, predicted and measured", run_lab},
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ void run_chunk(GradWorker& w, const GradChunk& chunk) {
     w.start(tile);
     const int64_t begin = std::max(tile.begin, chunk.begin), end = std::min(tile.end, chunk.end);
     bool first = true;
-    for (int64_t at = begin / kTileK * kTileK; at < end; at += kTileK, first = false) {
+    for (int64_t at = begin / kTileK * kTileK; begin < end && at < end; at += kTileK, first = false) {
       const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + kTileK, end));
       biased_scores(w.scorer, k, w.z, w.slope);                             // Zᵀ = K Qᵀ, in log2 units
       dot_scores(w.scorer, k, w.in.v, w.in.dims.Dv, w.packed_d_out, w.dp);  // dPᵀ = V dOᵀ

@@ -203,7 +203,7 @@ void finish(const Worker& w, const Partial& run, bool written, const AttentionOu
   for (int v = 0; v < q.rows; v += kLanes) {
     const Vec sum = hn::Load(d, run.sum + v);
     Vec lse = hn::Mul(hn::Set(d, kLn2), hn::Add(hn::Load(d, run.max + v), hn::Log2(d, sum)));
-    lse = hn::IfThenElse(hn::Ne(sum, sum), sum, lse);  // Log2 does not keep NaN
+    lse = hn::IfThenElse(hn::IsNaN(sum), sum, lse);  // Log2 does not keep NaN
     hn::Store(hn::IfThenElse(hn::Eq(sum, hn::Zero(d)), hn::Set(d, kNegInf), lse), d, run.max + v);
   }
   float* first = to.lse.row(q.seq.b, q.head[0], q.seq.q_begin + q.query[0]);

@@ -34,9 +34,9 @@ HWY_INLINE Peak peak_of(const Column& c) {
   c.each([&](const float* at, int64_t) HWY_ATTR {
     const Vec z = hn::Load(d, at);
     max = hn::IfThenElse(hn::Gt(z, max), z, max);
-    sum = hn::IfThenElse(hn::Ne(z, z), z, sum);
+    sum = hn::IfThenElse(hn::IsNaN(z), z, sum);
   });
-  return {max, hn::Ne(sum, sum)};
+  return {max, hn::IsNaN(sum)};
 }
 
 // τ with Σ max(0, y - τ) = 1 for y = z - max: Newton's method from the left never oversteps, and stops exactly.
@@ -145,6 +145,7 @@ HWY_INLINE Vec weight(const Level& l, Vec z, Vec* root) {
     if (root) *root = zero;
   }
   p = hn::IfThenElse(l.nan, hn::Div(zero, zero), p);
+  if (root && kN != Normaliser::hard) *root = hn::IfThenElse(l.nan, p, *root);
   return hn::IfThenZeroElse(hidden, p);
 }
 

@@ -168,10 +168,13 @@ void run_short_columns(const Plan& p, int64_t n0, int64_t n1) {
       for (int64_t tile = 0; tile < p.tiles; ++tile) {
         const Piece rows = a_tile(p, tile, depth, a, 0);
         GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = b.data, .b_stride = b.stride};
-        // The first two tiles fetch the next panel of B: its two halves.
-        if (next + p.width <= n1 && tile < 2) {
-          const int64_t half = tile * p.width / 2;
-          t.fetch = g.b_transposed ? b_at(g, k0, next + half) : b_at(g, k0, next) + half;
+        if (b.stride != p.width) {
+          t.fetch = b.data + 8 * b.stride;
+          t.fetch_step = b.stride;
+          t.fetch_next = kFetchSteps * b.stride;
+        } else if (next + p.width <= n1 && tile == 0) {
+          // The first tile fetches the next panel of B.
+          t.fetch = b_at(g, k0, next);
           t.fetch_step = g.ldb;
           t.fetch_next = g.b_transposed ? kFetchSteps : kFetchSteps * g.ldb;
         }

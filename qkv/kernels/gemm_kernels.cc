@@ -82,7 +82,8 @@ HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::inde
   for (const float* fetch_line = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_line += t.fetch_next) {
     const float* fetch = fetch_line;
     for (int u = 0; u < kFetchSteps; ++u, fetch += fetch_step) {
-      __builtin_prefetch(fetch, 0, 2);  // into L2
+      hwy::Prefetch(fetch);
+      hwy::Prefetch(fetch + kWidth / 2);
       step_k();
     }
   }

@@ -191,11 +191,11 @@ void normaliser_backward(Normaliser normaliser, const Row& row, const std::vecto
   double weight = 0, sum = 0;
   const auto g = [&](size_t j) {
     if (!row.visible[j] || normaliser == Normaliser::hard) return 0.0;
-    if (normaliser == Normaliser::softmax) return row.p[j];
+    if (normaliser == Normaliser::softmax || std::isnan(row.p[j])) return row.p[j];
     return normaliser == Normaliser::sparsemax ? static_cast<double>(row.p[j] > 0) : std::sqrt(row.p[j]);
   };
   for (size_t j = 0; j < dz.size(); ++j) {
-    if (!row.visible[j]) continue;
+    if (g(j) == 0) continue;
     weight += g(j);
     sum += g(j) * dp[j];
   }

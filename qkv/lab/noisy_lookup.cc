@@ -172,6 +172,7 @@ Settings noisy_lookup_settings() {
       .integer("dim", 16, "dimensions of the keys", 1, 1024)
       .number("t", 20, "length of the query along each key it asks for", 0, 100)
       .number("variance", 0.5, "variance of the lengths of noisy keys, N(1, variance)", 0, 10)
+      .number("sigma", 0, "their standard deviation, in place of --variance; 0: use --variance", 0, 4)
       .integer("samples", 4096, "draws of all keys", 100, 1000000)
       .integer("seed", 1, "of the draws");
   return s;
@@ -182,7 +183,8 @@ NoisyLookup noisy_lookup(const Settings& set) {
   n.keys = set.get_integer("keys");
   n.dim = set.get_integer("dim");
   n.t = set.get_number("t");
-  n.variance_a = set.get_number("variance");
+  const double sigma = set.get_number("sigma");
+  n.variance_a = sigma > 0 ? sigma * sigma : set.get_number("variance");
   check_orthogonal(n.keys, n.dim, "orthonormal key directions");
   return n;
 }

@@ -66,6 +66,9 @@ class Search {
       throw ConfigError(std::to_string(options.max_lengths.size()) + " length limits for " + std::to_string(n) +
                         " sentences");
     }
+    if (!options.first.empty() && options.first.size() != n) {
+      throw ConfigError(std::to_string(options.first.size()) + " first tokens for " + std::to_string(n) + " sentences");
+    }
     sentences_.resize(n);
     for (size_t i = 0; i < n; ++i) {
       sentences_[i].live = {Partial{}};
@@ -75,7 +78,8 @@ class Search {
   }
 
   std::vector<std::vector<Hypothesis>> run() {
-    std::vector<int64_t> tokens(sentences_.size(), options_.begin);
+    std::vector<int64_t> tokens = options_.first;
+    if (tokens.empty()) tokens.assign(sentences_.size(), options_.begin);
     for (int64_t length = 1; !tokens.empty(); ++length) {
       extend(decoder_.step(tokens), length);
       tokens = keep_live();

@@ -17,16 +17,17 @@ class StepDecoder {
   virtual int64_t rows() const = 0;
   /// Appends one token to every row and gives the scores of what may come next: [rows, V], before softmax.
   virtual Tensor step(std::span<const int64_t> tokens) = 0;
-  /// Keeps rows[i] as row i; rows may be repeated, dropped and reordered.
+  /// Keeps rows[i] as row i. Rows may be repeated and dropped; those of one source stay together, sources in order.
   virtual void select(std::span<const int64_t> rows) = 0;
 };
 
 struct SearchOptions {
-  int64_t begin = 0, end = 0;        // the token before the first and the one after the last
-  int64_t beam = 1;                  // 1: greedy
-  int64_t n_best = 1;                // hypotheses returned for each source, at most beam
-  double length_penalty = 0;         // α of score / ((5 + length)/6)^α; length counts the end token
-  std::vector<int64_t> max_lengths;  // one a source, or a single one for all; the end token counts
+  int64_t begin = 0, end = 0;             // the token before the first and the one after the last
+  std::vector<int64_t> first = {};        // one a source, in place of begin: a prompt's last token
+  int64_t beam = 1;                       // 1: greedy
+  int64_t n_best = 1;                     // hypotheses returned for each source, at most beam
+  double length_penalty = 0;              // α of score / ((5 + length)/6)^α; length counts the end token
+  std::vector<int64_t> max_lengths = {};  // one a source, or a single one for all; the end token counts
 };
 
 struct Hypothesis {

@@ -67,6 +67,12 @@ Tensor Attention::forward(const Tensor& query, const Tensor& memory, const Atten
   return attend(query, plan(memory, call.memory, ctx), call, ctx);
 }
 
+SelfParts Attention::project(const Tensor& x, std::span<const int64_t>, Context& ctx) const {
+  const AttentionPlan made = plan(x, Ragged{x.dim(0)}, ctx);
+  if (!made.defined()) throw ConfigError("attention: a mechanism without keys cannot be self-attention");
+  return {project_queries(x, made), made.keys, made.values, made.rule, made.output_weight, made.output_bias};
+}
+
 Tensor attend(const Tensor& query, const AttentionPlan& plan, const AttentionCall& call, Context& ctx) {
   if (!plan.defined()) return Tensor::empty({query.dim(0), 0}, query.dtype());
   ScoreRule rule = plan.rule;

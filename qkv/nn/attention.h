@@ -40,6 +40,14 @@ struct AttentionCall {
   int layer = 0;
 };
 
+/// Queries, keys and values of the same rows: what self-attention works on, token by token if need be.
+struct SelfParts {
+  Tensor q;        // [T, H, D]
+  Tensor k, v;     // [T, Hkv, D], [T, Hkv, Dv]
+  ScoreRule rule;  // without masks and offsets
+  Tensor output_weight, output_bias;
+};
+
 class Attention {
  public:
   virtual ~Attention() = default;
@@ -52,6 +60,8 @@ class Attention {
   /// Context of every query: query [Tq, C], memory [Tk, M] → [Tq, width]. In self-attention `memory` is `query`.
   /// A trace sink in ctx is handed the weights; the result is the same. Throws ShapeError.
   virtual Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const;
+  /// Self-attention's parts for rows x [T, C] that stand at the given positions of their sequences: what a cache keeps.
+  virtual SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const;
 };
 
 /// Context of every query with a plan at hand, traced.

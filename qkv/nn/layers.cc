@@ -33,6 +33,11 @@ LayerNorm::LayerNorm(int64_t width, double eps) : eps_(eps) {
   beta_ = parameter(Tensor::zeros({width}));
 }
 
+std::pair<Tensor, Tensor> LayerNorm::forward_sum(const Tensor& x, const Tensor& residual) const {
+  const std::vector<Tensor> both = add_layer_norm(x, residual, gamma_, beta_, eps_);
+  return {both[0], both[1]};
+}
+
 Dropout::Dropout(double p) : p_(p) {
   if (!(p >= 0 && p < 1)) throw ConfigError("[dropout] p = " + std::to_string(p) + " is outside [0, 1)");
 }

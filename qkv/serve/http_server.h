@@ -26,8 +26,8 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string type = "application/json";
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
 /// An answer that is not 200: {"error": what, "field": field}.

@@ -39,9 +39,9 @@ struct DecodeOptions {
 };
 
 struct Prediction {
-  std::string text;
+  std::string text = {};
   double score = 0;       // log probability
-  std::string alignment;  // "0-0 1-2 …": source word - target word, where asked for
+  std::string alignment = {};  // "0-0 1-2 …": source word - target word, where asked for
 };
 
 /// One figure for each of several groups of cases: exact match by length, accuracy by class.

@@ -184,6 +184,125 @@ def gru_names(n):
     return "decoder." + n[5:] + "_l0" if n.startswith("cell.") else n
 
 
+def replaced(name, pairs):
+    for theirs, ours in pairs:
+        name = name.replace(theirs, ours)
+    return name
+
+
+STACK_NAMES = [("self_attn.in_proj_", "self.qkv."), ("self_attn.out_proj", "self.output"), ("linear1", "feed_forward.inner"),
+               ("linear2", "feed_forward.outer"), ("multihead_attn.out_proj", "cross.output"), ("tr.", ""),
+               ("se.", "source.tokens."), ("te.", "target.tokens."), ("sp.", "source.positions."),
+               ("tp.", "target.positions.")]
+
+
+def transformer_names(n):
+    n = replaced(n, STACK_NAMES)
+    if ".layers." in n:
+        last = "feed_norm"
+        if n.startswith("decoder"):
+            n = n.replace("norm3", last)
+            last = "cross_norm"
+        n = n.replace("norm1", "self_norm").replace("norm2", last)
+    return n
+
+
+def transformer(name, norm_first):
+    torch.manual_seed(6)
+    width, vocab = 6, 7
+    m = nn.Module()
+    m.se, m.te, m.sp, m.tp = (nn.Embedding(n, width) for n in (vocab, vocab, 8, 8))
+    m.tr = nn.Transformer(width, 2, 2, 1, 8, 0.0, batch_first=True, norm_first=norm_first)
+    m.output = nn.Linear(width, vocab)
+    for p in m.parameters():
+        nn.init.normal_(p, 0, 0.5)
+    src_lengths, tgt_lengths = [3, 5, 1], [4, 2, 3]
+    src, tgt, targets = (torch.randint(0, vocab, (3, n)) for n in (5, 4, 4))
+    hidden = torch.tensor([[j >= n for j in range(5)] for n in src_lengths])
+    memory = m.tr.encoder(m.se(src) + m.sp.weight[:5], src_key_padding_mask=hidden)
+    causal = torch.ones(4, 4, dtype=torch.bool).triu(1)
+    out = m.tr.decoder(m.te(tgt) + m.tp.weight[:4], memory, tgt_mask=causal, memory_key_padding_mask=hidden)
+    logits = packed(m.output(out), tgt_lengths)
+    loss = F.cross_entropy(logits, packed(targets, tgt_lengths))
+    loss.backward()
+    data = {"source_lengths": torch.tensor(src_lengths), "target_lengths": torch.tensor(tgt_lengths),
+            "source": packed(src, src_lengths), "inputs": packed(tgt, tgt_lengths),
+            "targets": packed(targets, tgt_lengths), "logits": logits, "loss": loss}
+    for n, p in m.named_parameters():
+        ours = transformer_names(n)
+        if "multihead_attn.in_proj" in ours:
+            head, kind = ours.split("multihead_attn.in_proj_")
+            for get, to in ((p, "param."), (p.grad, "grad.")):
+                data[to + head + "cross.query." + kind] = get[:width]
+                data[to + head + "cross.key_value." + kind] = get[width:]
+        else:
+            data["param." + ours], data["grad." + ours] = p, p.grad
+    write(name, data)
+
+
+class Block(nn.Module):
+    def __init__(self, dim, heads, inner, causal):
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.ln1, self.ln2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.fc1, self.fc2 = nn.Linear(dim, inner), nn.Linear(inner, dim)
+
+    def forward(self, x):
+        b, n, c = x.shape
+        q, k, v = self.qkv(self.ln1(x)).view(b, n, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        x = x + self.proj(y.transpose(1, 2).reshape(b, n, c))
+        return x + self.fc2(F.gelu(self.fc1(self.ln2(x))))
+
+
+BLOCK_NAMES = [("blocks.", "stack.layers."), ("ln1", "self_norm"), ("ln2", "feed_norm"), ("qkv", "self.qkv"),
+               ("proj", "self.output"), ("fc1", "feed_forward.inner"), ("fc2", "feed_forward.outer"),
+               ("ln.", "stack.norm."), ("tok.", "embed.tokens."), ("pos.", "embed.positions.")]
+
+
+def gpt():
+    torch.manual_seed(7)
+    width, vocab = 6, 9
+    m = nn.Module()
+    m.tok, m.pos = nn.Embedding(vocab, width), nn.Embedding(8, width)
+    m.blocks = nn.ModuleList(Block(width, 2, 8, True) for _ in range(2))
+    m.ln, m.head = nn.LayerNorm(width), nn.Linear(width, vocab, bias=False)
+    lengths = [3, 6, 1]
+    x, targets = torch.randint(0, vocab, (3, 6)), torch.randint(0, vocab, (3, 6))
+    h = m.tok(x) + m.pos.weight[:6]
+    for block in m.blocks:
+        h = block(h)
+    logits = packed(m.head(m.ln(h)), lengths)
+    loss = F.cross_entropy(logits, packed(targets, lengths))
+    loss.backward()
+    rename = lambda n: replaced(n, BLOCK_NAMES)
+    write("gpt", {"lengths": torch.tensor(lengths), "tokens": packed(x, lengths), "targets": packed(targets, lengths),
+                  "logits": logits, "loss": loss, **params(m, rename), **grads(m, rename)})
+
+
+def vit():
+    torch.manual_seed(8)
+    width = 6
+    m = nn.Module()
+    m.patch, m.class_token = nn.Linear(8, width), nn.Parameter(torch.randn(1, width))
+    m.positions = nn.Parameter(torch.randn(7, width))
+    m.blocks = nn.ModuleList(Block(width, 2, 8, False) for _ in range(2))
+    m.ln, m.head = nn.LayerNorm(width), nn.Linear(width, 3)
+    images = torch.randn(3, 2, 4, 6)  # two channels, patches of 2 by 2
+    patches = F.unfold(images, 2, stride=2).transpose(1, 2)
+    h = torch.cat([m.class_token.expand(3, 1, width), m.patch(patches)], 1) + m.positions
+    for block in m.blocks:
+        h = block(h)
+    logits = m.head(m.ln(h)[:, 0])
+    targets = torch.tensor([2, 0, 1])
+    loss = F.cross_entropy(logits, targets)
+    loss.backward()
+    rename = lambda n: replaced(n, BLOCK_NAMES)
+    write("vit", {"images": images, "targets": targets, "logits": logits, "loss": loss, **params(m, rename),
+                  **grads(m, rename)})
+
+
 recurrent("lstm", nn.LSTM, True)
 recurrent("lstm_one_way", nn.LSTM, False)
 recurrent("gru", nn.GRU, True)
@@ -193,3 +312,7 @@ multi_head("multi_head_self", True)
 multi_head("multi_head_cross", False)
 seq2seq("seq2seq_lstm", Reverse, lambda n: n)
 seq2seq("seq2seq_gru", GruTranslator, gru_names)
+transformer("transformer_post_norm", False)
+transformer("transformer_pre_norm", True)
+gpt()
+vit()

@@ -87,6 +87,7 @@ class MultiHeadAttention final : public Attention {
   int64_t width() const override { return output_.weight().dim(0); }
   AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
   Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
+  SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
 
  private:
   AttentionConfig config_;
@@ -106,6 +107,7 @@ class SynthesizerAttention final : public Attention {
   int64_t width() const override { return output_.weight().dim(0); }
   AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
   Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
+  SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
 
  private:
   AttentionConfig config_;
@@ -117,6 +119,8 @@ class SynthesizerAttention final : public Attention {
 
 /// The part of a rule that a mechanism's configuration decides.
 ScoreRule rule_of(const AttentionConfig& config, Context& ctx);
+/// Self-attention of whole sequences from a mechanism's own parts.
+Tensor self_forward(const Attention& attention, const Tensor& x, const AttentionCall& call, Context& ctx);
 /// x [T, heads·width] as [T, heads, width].
 Tensor split_heads(const Tensor& x, int64_t heads);
 

@@ -64,33 +64,35 @@ AttentionPlan MultiHeadAttention::plan(const Tensor& memory, const Ragged& batch
   return plan;
 }
 
+SelfParts MultiHeadAttention::project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const {
+  if (!config_.self) return Attention::project(x, positions, ctx);
+  const int64_t H = config_.heads, Hkv = config_.kv_heads, widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
+  const std::vector<Tensor> parts = split_columns(joint_.forward(x), widths);
+  SelfParts out{split_heads(parts[0], H), split_heads(parts[1], Hkv), split_heads(parts[2], Hkv),
+                rule_of(config_, ctx),    output_.weight(),           output_.bias()};
+  if (config_.rotary) {
+    out.q = rotary(out.q, positions);
+    out.k = rotary(out.k, positions);
+  }
+  return out;
+}
+
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const AttentionCall& call,
                                    Context& ctx) const {
   if (!config_.self) return Attention::forward(query, memory, call, ctx);
   const int64_t H = config_.heads, Hkv = config_.kv_heads;
+  if (config_.rotary || D_ != Dv_) return self_forward(*this, query, call, ctx);
   ScoreRule rule = rule_of(config_, ctx);
   rule.causal = call.causal;
   rule.bias = call.bias;
   rule.q_offsets = rule.k_offsets = call.queries.offsets();
-  const Tensor joint = joint_.forward(query);  // [T, H·D + Hkv·(D+Dv)]
-  const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
-  if (!config_.rotary && D_ == Dv_) {
-    if (ctx.trace) {
-      const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
-      trace_attention(split_heads(seen[0], H), split_heads(seen[1], Hkv), rule, call, ctx);
-    }
-    return output_.forward(self_attention(joint, H, Hkv, rule));
+  const Tensor joint = joint_.forward(query);  // [T, (H + 2·Hkv)·D]
+  if (ctx.trace) {
+    const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
+    const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
+    trace_attention(split_heads(seen[0], H), split_heads(seen[1], Hkv), rule, call, ctx);
   }
-  const std::vector<Tensor> parts = split_columns(joint, widths);
-  Tensor q = split_heads(parts[0], H), k = split_heads(parts[1], Hkv);  // [T, H, D], [T, Hkv, D]
-  if (config_.rotary) {
-    const std::vector<int64_t> positions = call.queries.positions();
-    q = rotary(q, positions);
-    k = rotary(k, positions);
-  }
-  trace_attention(q, k, rule, call, ctx);
-  const Tensor a = attention(q, k, split_heads(parts[2], Hkv), rule);  // [T, H, Dv]
-  return output_.forward(reshape(a, {a.dim(0), H * Dv_}));
+  return output_.forward(self_attention(joint, H, Hkv, rule));
 }
 
 }  // namespace qkv

@@ -1,4 +1,6 @@
 // Synthesizer attention: scores are a learnt function of the token, with one output a position.
+#include <algorithm>
+
 #include "qkv/base/error.h"
 #include "qkv/nn/attention/mechanisms.h"
 
@@ -27,35 +29,35 @@ void SynthesizerAttention::visit(Visitor& see) {
   see("output", output_);
 }
 
-AttentionPlan SynthesizerAttention::plan(const Tensor& memory, const Ragged& batch, Context& ctx) const {
-  if (batch.longest() > config_.block) {
-    throw ShapeError("[synthesizer] a sequence of " + std::to_string(batch.longest()) + " tokens for a block of " +
-                     std::to_string(config_.block));
-  }
-  const int64_t H = config_.heads;
-  AttentionPlan plan;
-  // B's column of position j plays the key of key j: scores are then an ordinary product, and nothing is stored.
-  plan.keys = split_heads(gather_rows(score_, batch.positions()), H);  // [T, H, D]
-  plan.values = split_heads(value_.forward(memory), H);                // [T, H, D]
-  plan.memory = batch;
-  plan.heads = H;
-  plan.output_weight = output_.weight();
-  plan.output_bias = output_.bias();
-  plan.rule = rule_of(config_, ctx);
-  plan.rule.scale = 1.0;
-  const Tensor bias = transpose(slice(score_bias_, 0, 0, batch.longest()), 0, 1);  // [H, Lk]
-  plan.rule.bias = reshape(contiguous(bias), {H, 1, batch.longest()});
-  return plan;
+AttentionPlan SynthesizerAttention::plan(const Tensor&, const Ragged&, Context&) const {
+  throw ConfigError("attention 'synthesizer' makes no sense as cross-attention");
 }
 
-Tensor SynthesizerAttention::forward(const Tensor& query, const Tensor& memory, const AttentionCall& call,
+SelfParts SynthesizerAttention::project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const {
+  const int64_t H = config_.heads;
+  int64_t longest = 0;
+  for (int64_t p : positions) longest = std::max(longest, p + 1);
+  if (longest > config_.block) {
+    throw ShapeError("[synthesizer] a sequence of " + std::to_string(longest) + " tokens for a block of " +
+                     std::to_string(config_.block));
+  }
+  SelfParts parts;
+  parts.q = split_heads(hidden_.forward(x, Act::relu), H);  // [T, H, D]
+  // B's column of position j plays the key of key j: scores are then an ordinary product, and nothing is stored.
+  parts.k = split_heads(gather_rows(score_, positions), H);  // [T, H, D]
+  parts.v = split_heads(value_.forward(x), H);               // [T, H, D]
+  parts.rule = rule_of(config_, ctx);
+  parts.rule.scale = 1.0;
+  const Tensor bias = transpose(slice(score_bias_, 0, 0, longest), 0, 1);  // [H, Lk]
+  parts.rule.bias = reshape(contiguous(bias), {H, 1, longest});
+  parts.output_weight = output_.weight();
+  parts.output_bias = output_.bias();
+  return parts;
+}
+
+Tensor SynthesizerAttention::forward(const Tensor& query, const Tensor&, const AttentionCall& call,
                                      Context& ctx) const {
-  const AttentionPlan made = plan(memory, call.memory, ctx);
-  ScoreRule rule = made.rule;
-  rule.causal = call.causal;
-  const Tensor q = split_heads(hidden_.forward(query, Act::relu), config_.heads);
-  trace_attention(q, made.keys, rule, call, ctx);
-  return attend(q, call.queries, made, rule);
+  return self_forward(*this, query, call, ctx);
 }
 
 }  // namespace qkv

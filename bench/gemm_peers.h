@@ -1,0 +1,25 @@
+// Other people's matrix products, found at run time, for side-by-side timing.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "qkv/kernels/gemm.h"
+
+namespace qkv::bench {
+
+/// With the environment variable TRIXIE naming a Debian tree, runs this program again under that tree's loader and
+/// libraries, so that its (newer) OpenBLAS, BLIS and oneDNN can be loaded. Returns if not set or already done.
+void rerun_under_trixie(char** argv);
+
+/// A library's sgemm.
+struct Peer {
+  std::string name;
+  std::function<void(const kernels::GemmArgs&)> gemm;  // C = op(A) op(B)
+};
+
+/// The libraries that can be loaded, told to use so many threads. Empty without TRIXIE.
+std::vector<Peer> load_peers(int threads);
+
+}  // namespace qkv::bench

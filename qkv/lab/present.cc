@@ -1,0 +1,121 @@
+// A result for its readers: terminal, report and drawing.
+#include "qkv/lab/present.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "qkv/view/text.h"
+
+namespace qkv::lab {
+namespace {
+
+std::string judged(const Row& row) {
+  const char* const mark = row.agrees() ? " ✓" : " ✗";
+  switch (row.kind) {
+    case Kind::exact:
+      return std::string("exact") + mark;
+    case Kind::sampled:
+      if (row.standard_error <= 0) return std::string("exact") + mark;
+      return format_number(std::abs(row.difference()) / row.standard_error, 2) + " s.e." + mark;
+    case Kind::first_order:
+      return "≤ " + format_number(row.tolerance, 2) + mark;
+    case Kind::timed:
+      return "stopwatch";
+  }
+  return "";
+}
+
+// Greedy line breaks at spaces; continuation lines are indented.
+std::string wrapped(const std::string& text, int width, const std::string& first, const std::string& rest) {
+  std::string out, line = first;
+  int used = display_width(first);
+  bool empty = true;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t space = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, space - at);
+    const int needed = display_width(word);
+    if (!empty && used + 1 + needed > width) {
+      out += line + "\n";
+      line = rest;
+      used = display_width(rest);
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    used += needed + (empty ? 0 : 1);
+    empty = false;
+    at = space + 1;
+  }
+  return out + line + "\n";
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t at = 0;
+  while (at <= text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+}  // namespace
+
+Table result_table(const Result& result) {
+  Table table{.header = {"at", "what", "predicted", "measured", "difference", "judged"}};
+  std::string before;
+  for (const Row& row : result.rows) {
+    table.rows.push_back({row.at == before ? "" : row.at, row.quantity, format_number(row.predicted, 6),
+                          format_number(row.measured, 6), format_number(row.difference(), 2), judged(row)});
+    before = row.at;
+  }
+  return table;
+}
+
+std::string verdict(const Result& result) {
+  const auto timed =
+      std::count_if(result.rows.begin(), result.rows.end(), [](const Row& row) { return row.kind == Kind::timed; });
+  const auto judged_rows = static_cast<int64_t>(result.rows.size()) - timed, wrong = result.disagreements();
+  std::string text = wrong == 0 ? "All " + std::to_string(judged_rows) + " rows agree"
+                                : std::to_string(wrong) + " of " + std::to_string(judged_rows) + " rows do not agree";
+  if (timed > 0) text += "; " + std::to_string(timed) + " more come from a stopwatch";
+  return text + ".";
+}
+
+std::string terminal_result(const Experiment& experiment, const Result& result, const Terminal& terminal) {
+  const int width = std::clamp(terminal.width, 40, 120);
+  std::string out = wrapped(result.claim, width, std::string(experiment.name) + ": ", "  ") + "\n";
+  for (const std::string& line : lines_of(plain_formula(result.formula))) out += wrapped(line, width, "  ", "      ");
+  out += "\n" + terminal_table(result_table(result), terminal) + verdict(result) + "\n\n";
+  for (const Picture& picture : result.pictures) out += terminal_picture(picture, terminal) + "\n";
+  for (const std::string& note : result.notes) out += wrapped(note, width, "- ", "  ");
+  return out;
+}
+
+void add_to_report(Report& report, const Experiment& experiment, const Settings& set, const Result& result) {
+  constexpr size_t kFold = 24;  // longer tables are folded away
+  report.section(experiment.name).paragraph(result.claim);
+  for (const std::string& line : lines_of(plain_formula(result.formula))) report.formula(line);
+  std::vector<Drawing> drawings;
+  for (const Picture& picture : result.pictures) drawings.push_back(draw_picture(picture));
+  report.figures(drawings);
+  if (result.rows.size() > kFold) {
+    report.folded_table(verdict(result) + " Show them.", result_table(result));
+  } else {
+    report.table(result_table(result)).paragraph(verdict(result));
+  }
+  report.list(result.notes);
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const Setting& s : set.all()) entries.emplace_back(s.name, s.value);
+  report.settings(entries);
+}
+
+Drawing draw_result(const Experiment& experiment, const Result& result) {
+  std::vector<Drawing> drawings;
+  for (const Picture& picture : result.pictures) drawings.push_back(draw_picture(picture));
+  if (drawings.size() == 1) return drawings[0];
+  return arrange("", std::move(drawings), 1, experiment.summary);
+}
+
+}  // namespace qkv::lab

@@ -1,0 +1,45 @@
+// Tokens with their positions: what every Transformer model starts with.
+#pragma once
+
+#include <string>
+
+#include "qkv/models/tokens.h"
+#include "qkv/nn/layers.h"
+#include "qkv/nn/positions.h"
+
+namespace qkv {
+
+/// How a model knows where a token stands.
+enum class Positions : uint8_t { none, sinusoidal, learned, rotary, alibi };
+/// By name. Throws ConfigError listing them.
+Positions positions_named(const std::string& name);
+
+struct EmbeddedConfig {
+  int64_t vocabulary = 0, width = 0;
+  Positions positions = Positions::learned;
+  int64_t longest = 0;  // learned positions only
+  bool scaled = false;  // embeddings times √width, as in the first Transformer
+  double stddev = 0.02;
+  double dropout = 0;
+};
+
+/// dropout(table[id]·√width + position): sinusoidal and learned positions are added here, rotary and ALiBi ones are
+/// the attention's business.
+class EmbeddedTokens {
+ public:
+  EmbeddedTokens() = default;
+  EmbeddedTokens(const EmbeddedConfig& config, Rng& rng);
+  void visit(Visitor& see);
+
+  /// ids [N] at the given positions → [N, width]. Throws ShapeError on an unknown id or a position past the longest.
+  Tensor forward(std::span<const int64_t> ids, std::span<const int64_t> positions, Context& ctx) const;
+  const Tensor& table() const { return embedding_.table(); }
+
+ private:
+  EmbeddedConfig config_;
+  Embedding embedding_;
+  LearnedPositions learned_;
+  Dropout dropout_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,46 @@
+// Decoder-only Transformer language model.
+#pragma once
+
+#include <memory>
+
+#include "qkv/models/decoding.h"
+#include "qkv/models/embedded.h"
+#include "qkv/nn/transformer.h"
+
+namespace qkv {
+
+struct GptConfig {
+  int64_t vocabulary = 256, block = 128;  // block: longest sequence of learned positions and the synthesizer
+  int64_t width = 256, heads = 8, kv_heads = 0, layers = 4, inner = 0;  // inner 0: 4·width
+  Positions positions = Positions::learned;
+  std::string attention = "multi-head";
+  double dropout = 0;
+};
+
+/// Tokens + positions → pre-norm causal layers with GELU → layer norm → logits (no bias).
+class Gpt {
+ public:
+  /// Throws ConfigError on sizes and mechanisms that do not fit.
+  Gpt(const GptConfig& config, Rng& rng);
+  void visit(Visitor& see);
+  const GptConfig& config() const { return config_; }
+
+  /// Logits of every token's successor, [T, V]. Traced as site "self".
+  Tensor forward(const TokenBatch& tokens, Context& ctx) const { return logits(hidden(tokens, ctx)); }
+  /// What the logits are read from, [T, C]: gather the rows that count, then call logits().
+  Tensor hidden(const TokenBatch& tokens, Context& ctx) const;
+  Tensor logits(const Tensor& hidden) const { return head_.forward(hidden); }
+
+  /// One row a prompt, all but its last token read; search() goes on with SearchOptions::first = the last tokens.
+  /// The model must outlive it. Throws ConfigError on an empty prompt.
+  std::unique_ptr<StepDecoder> start(std::span<const std::vector<int64_t>> prompts) const;
+
+ private:
+  friend class GptSteps;
+  GptConfig config_;
+  EmbeddedTokens embed_;
+  TransformerStack stack_;
+  Linear head_;
+};
+
+}  // namespace qkv

@@ -1,0 +1,141 @@
+// The encoder-decoder Transformer and its token-by-token decoding.
+#include "qkv/models/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "qkv/base/error.h"
+#include "qkv/core/autograd.h"
+
+namespace qkv {
+namespace {
+
+StackConfig stack_of(const TransformerConfig& c, bool decoder) {
+  StackConfig s;
+  s.width = c.width;
+  s.heads = c.heads;
+  s.kv_heads = c.kv_heads;
+  s.layers = decoder ? c.decoder_layers : c.encoder_layers;
+  s.inner = c.inner;
+  s.act = c.act;
+  s.pre_norm = c.pre_norm;
+  s.causal = s.cross = decoder;
+  s.dropout = s.inner_dropout = c.dropout;
+  s.self_attention = c.self_attention;
+  s.cross_attention = c.cross_attention;
+  s.rotary = c.positions == Positions::rotary;
+  s.alibi = c.positions == Positions::alibi;
+  s.block = c.longest;
+  s.normaliser = c.normaliser;
+  return s;
+}
+
+EmbeddedConfig embedded_of(const TransformerConfig& c, int64_t vocabulary) {
+  EmbeddedConfig e;
+  e.vocabulary = vocabulary;
+  e.width = c.width;
+  e.positions = c.positions;
+  e.longest = c.longest;
+  // A table that is also the output weight must be small; times √C it is then of the positions' size.
+  e.scaled = c.tying != Tying::none;
+  e.stddev = e.scaled ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(1, c.width))) : 1.0;
+  e.dropout = c.dropout;
+  return e;
+}
+
+}  // namespace
+
+class TransformerSteps final : public StepDecoder {
+ public:
+  TransformerSteps(const Transformer& model, const TokenBatch& source)
+      : model_(model), cache_(model.decoder_.start(source.rows.sequences())) {
+    NoGrad guard;
+    memory_ = model.encode(source, ctx_);
+    for (int64_t b = 0; b < source.rows.sequences(); ++b) sentence_.push_back(b);
+  }
+
+  int64_t rows() const override { return static_cast<int64_t>(sentence_.size()); }
+
+  Tensor step(std::span<const int64_t> tokens) override {
+    NoGrad guard;
+    const Tensor x = model_.target_embed().forward(tokens, cache_.lengths, ctx_);
+    const Tensor h = model_.decoder_.extend(x, Ragged::equal(rows(), 1), cache_, ctx_, memory_.plans, queries());
+    return model_.logits(h);
+  }
+
+  void select(std::span<const int64_t> rows) override {
+    cache_.select(rows);
+    std::vector<int64_t> kept;
+    for (int64_t r : rows) kept.push_back(sentence_[static_cast<size_t>(r)]);
+    sentence_ = std::move(kept);
+    if (!std::is_sorted(sentence_.begin(), sentence_.end())) {
+      throw ConfigError("[transformer] rows of a sentence must stay together, in the order of the sentences");
+    }
+  }
+
+ private:
+  // How many rows each sentence has: all of them attend to its one memory.
+  Ragged queries() const {
+    std::vector<int64_t> counts(static_cast<size_t>(memory_.rows.sequences()), 0);
+    for (int64_t b : sentence_) ++counts[static_cast<size_t>(b)];
+    return Ragged(counts);
+  }
+
+  const Transformer& model_;
+  Context ctx_;
+  StackCache cache_;
+  Transformer::Memory memory_;
+  std::vector<int64_t> sentence_;  // of each row
+};
+
+Transformer::Transformer(const TransformerConfig& config, Rng& rng)
+    : config_(config), source_embed_(embedded_of(config, config.source_vocabulary), rng) {
+  if (config.tying == Tying::all && config.source_vocabulary != config.target_vocabulary) {
+    throw ConfigError("[transformer] one table for all needs one vocabulary, not " +
+                      std::to_string(config.source_vocabulary) + " and " + std::to_string(config.target_vocabulary));
+  }
+  if (config.tying != Tying::all) target_embed_ = EmbeddedTokens(embedded_of(config, config.target_vocabulary), rng);
+  encoder_ = TransformerStack(stack_of(config, false), rng);
+  decoder_ = TransformerStack(stack_of(config, true), rng);
+  if (config.tying == Tying::none) {
+    output_ = Linear(config.width, config.target_vocabulary, rng);
+  } else {
+    output_bias_ = parameter(Tensor::zeros({config.target_vocabulary}));
+  }
+}
+
+void Transformer::visit(Visitor& see) {
+  see("source", source_embed_);
+  if (config_.tying != Tying::all) see("target", target_embed_);
+  see("encoder", encoder_);
+  see("decoder", decoder_);
+  if (config_.tying == Tying::none) see("output", output_);
+  see("output_bias", output_bias_);
+}
+
+Tensor Transformer::logits(const Tensor& hidden) const {
+  if (config_.tying == Tying::none) return output_.forward(hidden);
+  return linear(hidden, target_embed().table(), output_bias_);
+}
+
+Transformer::Memory Transformer::encode(const TokenBatch& source, Context& ctx) const {
+  const Tensor x = source_embed_.forward(source.ids, source.rows.positions(), ctx);  // [Ts, C]
+  const Tensor memory = encoder_.forward(x, source.rows, "encoder", ctx);
+  return {source.rows, decoder_.plan_memory(memory, source.rows, ctx)};
+}
+
+Tensor Transformer::forward(const TokenBatch& source, const TokenBatch& inputs, Context& ctx) const {
+  if (inputs.rows.sequences() != source.rows.sequences()) {
+    throw ShapeError("[transformer] " + std::to_string(inputs.rows.sequences()) + " targets for " +
+                     std::to_string(source.rows.sequences()) + " sources");
+  }
+  const Memory memory = encode(source, ctx);
+  const Tensor x = target_embed().forward(inputs.ids, inputs.rows.positions(), ctx);  // [Tt, C]
+  return logits(decoder_.forward(x, inputs.rows, "decoder", ctx, memory.plans));
+}
+
+std::unique_ptr<StepDecoder> Transformer::start(const TokenBatch& source) const {
+  return std::make_unique<TransformerSteps>(*this, source);
+}
+
+}  // namespace qkv

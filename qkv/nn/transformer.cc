@@ -1,0 +1,172 @@
+// The Transformer stack: one walk over the layers serves whole sequences and single steps.
+#include "qkv/nn/transformer.h"
+
+#include <algorithm>
+
+#include "qkv/base/error.h"
+#include "qkv/nn/positions.h"
+
+namespace qkv {
+namespace {
+
+AttentionConfig attention_config(const StackConfig& config, bool self) {
+  AttentionConfig a;
+  a.query = a.memory = config.width;
+  a.heads = config.heads;
+  a.kv_heads = config.kv_heads;
+  a.self = self;
+  a.rotary = self && config.rotary;
+  a.block = config.block;
+  a.dropout = config.dropout;
+  a.normaliser = config.normaliser;
+  return a;
+}
+
+// -slope·distance of the one new token of each row to the keys before it, [R, H, 1, Lk].
+Tensor alibi_of_step(int64_t heads, std::span<const int64_t> lengths) {
+  const int64_t longest = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end()) + 1;
+  std::vector<Tensor> rows;
+  for (int64_t length : lengths) rows.push_back(reshape(alibi_bias(heads, 1, longest, length), {1, heads, 1, longest}));
+  return concat(rows, 0);
+}
+
+}  // namespace
+
+TransformerLayer::TransformerLayer(const StackConfig& config, Rng& rng)
+    : self(make_attention(config.self_attention, attention_config(config, true), rng)),
+      feed_forward(config.width, config.inner, config.act, config.inner_dropout, rng),
+      self_norm(config.width),
+      feed_norm(config.width) {
+  if (!config.cross) return;
+  cross = make_attention(config.cross_attention, attention_config(config, false), rng);
+  cross_norm = LayerNorm(config.width);
+  if (cross->width() != config.width) {
+    throw ConfigError("attention '" + config.cross_attention + "' gives no context of the model's width");
+  }
+}
+
+void TransformerLayer::visit(Visitor& see) {
+  see("self", self);
+  see("self_norm", self_norm);
+  if (cross) {
+    see("cross", cross);
+    see("cross_norm", cross_norm);
+  }
+  see("feed_forward", feed_forward);
+  see("feed_norm", feed_norm);
+}
+
+void StackCache::select(std::span<const int64_t> rows) {
+  for (KvCache& layer : layers) layer.select(rows, lengths);
+  std::vector<int64_t> kept;
+  for (int64_t r : rows) kept.push_back(lengths[static_cast<size_t>(r)]);
+  lengths = std::move(kept);
+}
+
+TransformerStack::TransformerStack(const StackConfig& config, Rng& rng) : config_(config) {
+  check_size("[transformer] layers", config.layers);
+  check_size("[transformer] heads", config.heads);
+  if (!(config.dropout >= 0 && config.dropout < 1)) throw ConfigError("[transformer] dropout must be in [0, 1)");
+  if ((config.rotary || config.alibi) && config.self_attention != "multi-head") {
+    throw ConfigError(std::string("positions '") + (config.rotary ? "rotary" : "alibi") +
+                      "' need attention 'multi-head', not '" + config.self_attention + "'");
+  }
+  for (int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(config, rng);
+  if (config.final_norm) final_norm_ = LayerNorm(config.width);
+}
+
+void TransformerStack::visit(Visitor& see) {
+  see("layers", layers_);
+  if (config_.final_norm) see("norm", final_norm_);
+}
+
+// self(layer, x) and cross(layer, x) are the attention of one layer; everything around them is here.
+template <class SelfFn, class CrossFn>
+Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross) const {
+  const double p = ctx.training() ? config_.dropout : 0;
+  // x + dropout(f) goes on as the residual and, normalised, into the next sublayer: {sum, norm(sum)}.
+  const auto join = [&](const Tensor& f, const Tensor& residual, const LayerNorm* norm) -> std::pair<Tensor, Tensor> {
+    if (!norm) return {dropout_add(f, residual, p, p > 0 ? ctx.next_seed() : 0), Tensor()};
+    if (p == 0) return norm->forward_sum(f, residual);
+    const Tensor sum = dropout_add(f, residual, p, ctx.next_seed());
+    return {sum, norm->forward(sum)};
+  };
+  const auto last_norm = [&]() { return config_.final_norm ? &final_norm_ : nullptr; };
+  if (config_.pre_norm) {
+    Tensor h = layers_[0].self_norm.forward(x);
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      const TransformerLayer& layer = layers_[l];
+      std::tie(x, h) = join(self(l, h), x, layer.cross ? &layer.cross_norm : &layer.feed_norm);
+      if (layer.cross) std::tie(x, h) = join(cross(l, h), x, &layer.feed_norm);
+      const Tensor f = layer.feed_forward.forward(h, ctx);
+      std::tie(x, h) = join(f, x, l + 1 < layers_.size() ? &layers_[l + 1].self_norm : last_norm());
+    }
+    return config_.final_norm ? h : x;
+  }
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const TransformerLayer& layer = layers_[l];
+    x = join(self(l, x), x, &layer.self_norm).second;
+    if (layer.cross) x = join(cross(l, x), x, &layer.cross_norm).second;
+    x = join(layer.feed_forward.forward(x, ctx), x, &layer.feed_norm).second;
+  }
+  return config_.final_norm ? final_norm_.forward(x) : x;
+}
+
+Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std::string& site, Context& ctx,
+                                 const MemoryPlans& memory) const {
+  if (config_.cross && memory.size() != layers_.size()) throw ShapeError("[transformer] a decoder needs a memory");
+  AttentionCall own, other;
+  own.queries = own.memory = other.queries = rows;
+  own.causal = config_.causal;
+  own.site = site;
+  if (config_.alibi) own.bias = alibi_bias(config_.heads, rows.longest(), rows.longest()).to(x.dtype());
+  return run(
+      x, ctx,
+      [&](size_t l, const Tensor& h) {
+        own.layer = static_cast<int>(l);
+        return layers_[l].self->forward(h, h, own, ctx);
+      },
+      [&](size_t l, const Tensor& h) {
+        other.layer = static_cast<int>(l);
+        other.memory = memory[l].memory;
+        return attend(h, memory[l], other, ctx);
+      });
+}
+
+MemoryPlans TransformerStack::plan_memory(const Tensor& memory, const Ragged& rows, Context& ctx) const {
+  MemoryPlans plans;
+  for (const TransformerLayer& layer : layers_) {
+    if (layer.cross) plans.push_back(layer.cross->plan(memory, rows, ctx));
+  }
+  return plans;
+}
+
+StackCache TransformerStack::start(int64_t rows) const {
+  return {std::vector<KvCache>(layers_.size()), std::vector<int64_t>(static_cast<size_t>(rows), 0)};
+}
+
+Tensor TransformerStack::extend(const Tensor& x, const Ragged& fresh, StackCache& cache, Context& ctx,
+                                const MemoryPlans& memory, const Ragged& queries) const {
+  if (!config_.causal) throw ConfigError("[transformer] only a causal stack reads token by token");
+  AttentionCall own, other;
+  own.queries = own.memory = fresh;
+  other.queries = queries;
+  const bool first = std::all_of(cache.lengths.begin(), cache.lengths.end(), [](int64_t n) { return n == 0; });
+  if (config_.alibi) {
+    own.bias = first ? alibi_bias(config_.heads, fresh.longest(), fresh.longest())
+                     : alibi_of_step(config_.heads, cache.lengths);
+  }
+  const Tensor out = run(
+      x, ctx,
+      [&](size_t l, const Tensor& h) {
+        return attend_cached(*layers_[l].self, h, own, cache.lengths, cache.layers[l], ctx);
+      },
+      [&](size_t l, const Tensor& h) {
+        other.memory = memory[l].memory;
+        return attend(h, memory[l], other, ctx);
+      });
+  for (int64_t r = 0; r < fresh.sequences(); ++r) cache.lengths[static_cast<size_t>(r)] += fresh.length(r);
+  return out;
+}
+
+}  // namespace qkv
