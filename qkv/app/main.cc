@@ -1,4 +1,5 @@
 // The program: finds the command, runs it, and turns every error into one line and an exit code.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
