@@ -45,7 +45,8 @@ void add_settings(CLI::App& cli, Settings& settings, const std::vector<std::stri
            "--" + name, [&settings, name](const std::string& value) { settings.set(name, value); }, help)
         ->type_name(s.kind == SettingKind::integer  ? "N"
                     : s.kind == SettingKind::number ? "X"
-                                                    : "TEXT");
+                                                    : "TEXT")
+        ->take_last();
   }
 }
 

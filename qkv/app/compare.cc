@@ -9,7 +9,6 @@
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
-#include "qkv/base/parallel.h"
 #include "qkv/train/run_report.h"
 #include "qkv/view/drawing.h"
 
@@ -81,14 +80,12 @@ int compare(const Comparison& c) {
   make_folders(c.folder);
   write_file_atomic(c.folder + "/compare.json", Json{{"arguments", c.arguments}}.dump(2) + "\n");
   std::FILE* const out = c.json ? stderr : stdout;
-  std::fprintf(out, "%s: task %s, seed %lld, %d threads\n", c.folder.c_str(), c.spec->name,
-               static_cast<long long>(c.settings.get_integer("seed")), num_threads());
   std::vector<ReportedRun> runs;
   for (const std::string& mechanism : c.mechanisms) {
     std::unique_ptr<Task> task;
     RunFolder run = open_or_create(c, mechanism, task);
     run.lock();
-    ConsoleObserver console(mechanism, out);
+    ConsoleObserver console(mechanism, runs.empty() ? opening_line(c.folder, *c.spec, c.settings) : "", out);
     const SessionResult result = run_session(run, *task, &console);
     if (result.training.interrupted) {
       std::fprintf(stderr, "qkv: stopped, saved; go on with: qkv compare --resume %s\n", c.folder.c_str());

@@ -40,6 +40,7 @@ int InterruptGuard::signal() const { return received_signal; }
 void ConsoleObserver::on_step(const StepReport& r) {
   last_ = r;
   if (!progress_) {
+    if (!opening_.empty()) std::fprintf(out_, "%s\n", opening_.c_str());
     progress_ = std::make_unique<Progress>(label_, r.total_steps);
     progress_->start_at(r.step - 1);
   }

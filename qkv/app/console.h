@@ -28,8 +28,10 @@ class InterruptGuard {
 /// A progress bar on standard error and one line for every evaluation.
 class ConsoleObserver final : public TrainObserver {
  public:
-  /// Lines go to `out` (standard output, or standard error where that must stay clean).
-  ConsoleObserver(std::string label, std::FILE* out) : label_(std::move(label)), out_(out) {}
+  /// Lines go to `out` (standard output, or standard error where that must stay clean); `opening` is the first, said
+  /// once training is under way.
+  ConsoleObserver(std::string label, std::string opening, std::FILE* out)
+      : label_(std::move(label)), opening_(std::move(opening)), out_(out) {}
 
   void on_step(const StepReport& report) override;
   void on_evaluation(const EvaluationRecord& record) override;
@@ -37,7 +39,7 @@ class ConsoleObserver final : public TrainObserver {
   int signal() const { return interrupt_.signal(); }
 
  private:
-  std::string label_;
+  std::string label_, opening_;
   std::FILE* out_;
   InterruptGuard interrupt_;
   std::unique_ptr<Progress> progress_;

@@ -19,30 +19,77 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  qkv map runs/reverse-dot --input abcdabcd                    in the terminal\n"
     "  qkv map runs/reverse-dot --input abcdabcd --out map.svg      a picture (.png, .svg), a page (.html) or .csv\n"
-    "  qkv map runs/reverse-multi-head --input abcd --head 2        one head of several\n";
+    "  qkv map runs/reverse-multi-head --input abcd --head 2        one head of several\n"
+    "  qkv map runs/reverse-dot --examples 8 --out maps.html        a page of eight inputs the program chooses\n";
 
 struct MapRequest {
-  std::string input, out;
+  std::vector<std::string> inputs;
+  int64_t examples = 0;
+  std::string out;
   TraceChoice choice;
 };
 
-bool ends_with(const std::string& text, const char* end) { return text.ends_with(end); }
+/// One input with its output as title and its maps.
+struct Traced {
+  std::string title;
+  std::vector<HeatMap> maps;
+};
 
 void check_out(const std::string& out) {
   for (const char* known : {".png", ".svg", ".html", ".csv"}) {
-    if (out.empty() || ends_with(out, known)) return;
+    if (out.empty() || out.ends_with(known)) return;
   }
   throw ConfigError("--out " + out + ": a map is saved as .png, .svg, .html or .csv");
 }
 
-void save_page(const std::string& title, const std::vector<HeatMap>& maps, const std::string& path) {
-  Report report(title, "Each row is one token the model wrote, each column one it read.");
-  if (maps.size() == 1) {
-    report.figure(draw_heatmap(maps[0]), describe_weights(maps[0]));
-  } else {
-    report.figure(draw_heatmaps("", maps, kColumns));
+std::vector<Traced> trace_all(Task& task, const MapRequest& r) {
+  std::vector<std::string> inputs = r.inputs;
+  for (std::string& example : task.examples(r.examples)) inputs.push_back(std::move(example));
+  std::vector<Traced> all;
+  for (const std::string& input : inputs) {
+    const TracedExample traced = task.trace(input);
+    all.push_back({input + " → " + traced.output, maps_of(traced, r.choice)});
+  }
+  return all;
+}
+
+void save_page(const std::vector<Traced>& all, const std::string& path) {
+  const bool alone = all.size() == 1;
+  Report report(alone ? all[0].title : "Attention maps",
+                "Each row is one token the model wrote, each column one it read.");
+  for (const Traced& t : all) {
+    if (!alone) report.subsection(t.title);
+    if (t.maps.size() == 1) {
+      report.figure(draw_heatmap(t.maps[0]), describe_weights(t.maps[0]));
+    } else {
+      report.figure(draw_heatmaps("", t.maps, kColumns));
+    }
   }
   report.save(path);
+}
+
+void save_maps(std::vector<Traced> all, const std::string& path) {
+  if (path.ends_with(".html")) return save_page(all, path);
+  std::vector<HeatMap> maps;
+  for (Traced& t : all) {
+    for (HeatMap& map : t.maps) {
+      map.title = t.maps.size() == 1 ? t.title : all.size() == 1 ? map.title : t.title + ", " + map.title;
+      maps.push_back(std::move(map));
+    }
+  }
+  if (maps.size() == 1) {
+    save_heatmap(maps[0], path);
+  } else {
+    save_heatmaps(all.size() == 1 ? all[0].title : "", maps, kColumns, path);
+  }
+}
+
+void print_maps(const std::vector<Traced>& all) {
+  const Terminal terminal = detect_terminal(STDOUT_FILENO);
+  for (const Traced& t : all) {
+    std::printf("%s%s\n", &t == &all[0] ? "" : "\n", t.title.c_str());
+    for (const HeatMap& map : t.maps) std::fputs(("\n" + terminal_heatmap(map, terminal)).c_str(), stdout);
+  }
 }
 
 }  // namespace
@@ -52,7 +99,12 @@ int run_map(const Arguments& arguments) {
   std::string path, weights;
   MapRequest r;
   cli.add_option("RUN", path, "the run's folder")->required();
-  cli.add_option("--input", r.input, "what the model is to work on")->required()->type_name("TEXT");
+  cli.add_option("--input", r.inputs, "what the model is to work on; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  cli.add_option("--examples", r.examples, "so many inputs chosen from the validation data")
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("N");
   cli.add_option("--site", r.choice.site, "which attention: cross, encoder or decoder [all]")->type_name("SITE");
   cli.add_option("--layer", r.choice.layer, "only this layer, from 0 [all]")
       ->check(CLI::Range(0, 1000).description(""))
@@ -65,27 +117,17 @@ int run_map(const Arguments& arguments) {
   add_threads(cli);
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
+  if (r.inputs.empty() && r.examples == 0) throw ConfigError("a map of what? give --input TEXT or --examples N");
   check_out(r.out);
   OpenedRun run = open_run(path, weights);
   const NoGrad no_grad;
-  const TracedExample traced = run.task->trace(r.input);
-  std::vector<HeatMap> maps = maps_of(traced, r.choice);
-  const std::string title = r.input + " → " + traced.output;
+  const std::vector<Traced> all = trace_all(*run.task, r);
   if (r.out.empty()) {
-    const Terminal terminal = detect_terminal(STDOUT_FILENO);
-    std::printf("%s\n", title.c_str());
-    for (const HeatMap& map : maps) std::fputs(("\n" + terminal_heatmap(map, terminal)).c_str(), stdout);
+    print_maps(all);
     return 0;
   }
-  if (maps.size() == 1) maps[0].title = title;
-  if (ends_with(r.out, ".html")) {
-    save_page(title, maps, r.out);
-  } else if (maps.size() == 1) {
-    save_heatmap(maps[0], r.out);
-  } else {
-    save_heatmaps(title, maps, kColumns, r.out);
-  }
-  std::printf("%s: %zu map%s\n", r.out.c_str(), maps.size(), maps.size() == 1 ? "" : "s");
+  save_maps(all, r.out);
+  std::printf("%s\n", r.out.c_str());
   return 0;
 }
 

@@ -27,7 +27,9 @@ void answer(Task& task, const std::vector<std::string>& inputs, const Answering&
   for (const std::vector<Prediction>& candidates : task.predict(inputs, how.decode)) {
     for (const Prediction& p : candidates) {
       if (how.scores) std::printf("%.4f\t", p.score);
-      std::printf("%s\n", p.text.c_str());
+      std::printf("%s", p.text.c_str());
+      if (how.decode.align) std::printf("\t%s", p.alignment.c_str());
+      std::printf("\n");
     }
   }
   if (std::fflush(stdout) != 0) throw IoError("cannot write the answers to standard output");
@@ -83,6 +85,7 @@ int run_predict(const Arguments& arguments) {
       ->check(CLI::Range(0, 100000).description(""))
       ->type_name("N");
   cli.add_flag("--scores", how.scores, "the log probability and a tab before each answer");
+  cli.add_flag("--align", how.decode.align, "a tab and the alignment i-j (word read - word written) after each answer");
   add_weights(cli, weights);
   add_threads(cli);
   cli.footer(kFooter);

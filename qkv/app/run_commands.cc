@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "qkv/base/parallel.h"
 #include "qkv/train/run_report.h"
 #include "qkv/train/trace_maps.h"
 #include "qkv/view/text.h"
@@ -37,22 +38,16 @@ std::string run_label(const RunFolder& run) {
   return run.settings().has("attention") ? run.settings().get_text("attention") : run.spec().name;
 }
 
+std::string opening_line(const std::string& folder, const TaskSpec& spec, const Settings& settings) {
+  return folder + ": task " + spec.name + ", seed " + std::to_string(settings.get_integer("seed")) + ", " +
+         std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads");
+}
+
 OpenedRun open_run(const std::string& path, const std::string& weights) {
   RunFolder folder = RunFolder::open(path);
   auto task = folder.make_task();
   const std::string file = folder.load_weights(parameters_of(*task), weights);
   return {std::move(folder), std::move(task), file};
-}
-
-Table transposed(const Table& table) {
-  Table t{.title = table.title};
-  t.header.push_back(table.header[0]);
-  for (const auto& row : table.rows) t.header.push_back(row[0]);
-  for (size_t c = 1; c < table.header.size(); ++c) {
-    t.rows.push_back({table.header[c]});
-    for (const auto& row : table.rows) t.rows.back().push_back(c < row.size() ? row[c] : "");
-  }
-  return t;
 }
 
 void print_example_map(Task& task, const std::string& input) {

@@ -6,7 +6,6 @@
 #include "qkv/app/command.h"
 #include "qkv/train/run_folder.h"
 #include "qkv/train/session.h"
-#include "qkv/view/table.h"
 
 namespace qkv::app {
 
@@ -23,6 +22,9 @@ std::string default_name(const TaskSpec& spec, const Settings& settings);
 /// What a run is called in lines about it: its mechanism, or its task.
 std::string run_label(const RunFolder& run);
 
+/// "runs/reverse-dot: task reverse, seed 1, 2 threads".
+std::string opening_line(const std::string& folder, const TaskSpec& spec, const Settings& settings);
+
 /// A run ready for use: its task with trained weights.
 struct OpenedRun {
   RunFolder folder;
@@ -30,9 +32,6 @@ struct OpenedRun {
   std::string weights;  // the file they came from
 };
 OpenedRun open_run(const std::string& path, const std::string& weights);
-
-/// Rows become columns: for results of few runs with many figures.
-Table transposed(const Table& table);
 
 /// The result's table, the task's first example as a map, where the report is, and what to try next.
 void print_result(const RunFolder& run, Task& task, const SessionResult& result);

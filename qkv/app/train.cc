@@ -5,7 +5,6 @@
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
-#include "qkv/base/parallel.h"
 #include "qkv/train/run_report.h"
 #include "qkv/train/session.h"
 
@@ -51,9 +50,7 @@ RunFolder open_for_resume(const std::string& path, const std::string& task) {
 int train_in(RunFolder& run, Task& task, const TrainArguments& a) {
   std::FILE* const out = a.json ? stderr : stdout;
   run.lock();
-  std::fprintf(out, "run %s: task %s, seed %lld, %d threads\n", run.path().c_str(), run.spec().name,
-               static_cast<long long>(run.settings().get_integer("seed")), num_threads());
-  ConsoleObserver console(run_label(run), out);
+  ConsoleObserver console(run_label(run), opening_line(run.path(), run.spec(), run.settings()), out);
   const SessionResult result = run_session(run, task, &console);
   if (a.json) std::printf("%s\n", result_json(result, run.settings()).c_str());
   if (result.training.interrupted) {

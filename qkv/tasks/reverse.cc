@@ -311,15 +311,13 @@ TracedExample Reverse::trace(const std::string& input) {
 }
 
 std::vector<std::string> Reverse::examples(int64_t n) {
-  // The longest letters first: attention shows best where there is much to look at.
+  // From long to short: attention shows best where there is much to look at.
   std::vector<const LetterString*> order;
   for (const LetterString& s : sets_.validation) order.push_back(&s);
   std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->size() > b->size(); });
   std::vector<std::string> found;
-  const size_t step = std::max<size_t>(order.size() / static_cast<size_t>(std::max<int64_t>(2 * n, 1)), 1);
-  for (size_t i = 0; i < order.size() && static_cast<int64_t>(found.size()) < n; i += step) {
-    found.push_back(alphabet_.decode(*order[i]));
-  }
+  const auto wanted = static_cast<size_t>(std::clamp<int64_t>(n, 0, static_cast<int64_t>(order.size())));
+  for (size_t i = 0; i < wanted; ++i) found.push_back(alphabet_.decode(*order[i * order.size() / wanted]));
   return found;
 }
 
@@ -334,7 +332,7 @@ Settings reverse_settings() {
       .integer("max-length", 20, "longest string trained on; evaluation goes to twice that", 1, kMostLength)
       .integer("train-size", 10000, "strings to train on", 1, kMostStrings)
       .integer("validation-size", 1000, "strings to validate with, none of them trained on", 1, kMostStrings)
-      .integer("hidden", 64, "width of the recurrent layers", 1, kWidest)
+      .integer("hidden", 48, "width of the recurrent layers", 1, kWidest)
       .integer("embedding", 16, "width of a letter's vector", 1, kWidest)
       .integer("layers", 1, "recurrent layers on either side", 1, 64)
       .choice("cell", "lstm", {"lstm", "gru"}, "kind of recurrent layer")
@@ -345,6 +343,8 @@ Settings reverse_settings() {
   s.set("epochs", "30");
   s.set("lr", "0.004");
   s.set("weight-decay", "0");
+  s.set("schedule", "cosine");
+  s.set("final-lr", "0.05");
   return s;
 }
 

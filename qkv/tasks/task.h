@@ -40,7 +40,7 @@ struct DecodeOptions {
 
 struct Prediction {
   std::string text = {};
-  double score = 0;       // log probability
+  double score = 0;            // log probability
   std::string alignment = {};  // "0-0 1-2 …": source word - target word, where asked for
 };
 
@@ -109,6 +109,7 @@ struct TaskSpec {
   Settings (*settings)();  // every option of a run, training_settings() included, with this task's defaults
   /// Makes the task; assets is a run folder to read from, or empty for a new run.
   std::unique_ptr<Task> (*make)(const Settings& settings, const std::string& assets);
+  const char* about = "";  // a paragraph for reports: what is learnt, and what to look for
 };
 
 /// All tasks. A new task is one file and one row here.

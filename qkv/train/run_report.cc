@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kExamples = 3;
 constexpr size_t kMapsShown = 12;
+constexpr size_t kSideBySide = 5;  // so many runs fit as columns
+constexpr double kWholeWidth = 940, kHalfWidth = 470, kHalfHeight = 250;
 
 double epochs_at(const EvaluationRecord& r, const std::vector<EvaluationRecord>& all) {
   // Evaluations may be several in an epoch; steps spread evenly over the epochs then.
@@ -84,6 +86,27 @@ void add_highlights(Report& report, const std::vector<ReportedRun>& runs) {
   report.highlights(cards);
 }
 
+/// "dot reaches an exact match of 99.8%, none 61%."
+std::string headline(const std::vector<ReportedRun>& runs) {
+  std::vector<const ReportedRun*> order;
+  for (const ReportedRun& run : runs) order.push_back(&run);
+  const std::string metric = runs[0].goal.metric;
+  const auto value = [&](const ReportedRun* r) { return metric_of(r->result.evaluation.metrics, metric); };
+  std::stable_sort(order.begin(), order.end(), [&](const ReportedRun* a, const ReportedRun* b) {
+    return runs[0].goal.higher_is_better ? value(a) > value(b) : value(a) < value(b);
+  });
+  std::string text;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0) {
+      text = "On validation data, " + order[i]->result.label + " reaches " + metric_label(metric) + " " +
+             metric_text(metric, value(order[i]));
+    } else {
+      text += ", " + order[i]->result.label + " " + metric_text(metric, value(order[i]));
+    }
+  }
+  return text + ".";
+}
+
 void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
   report.section("Where it looks");
   report.paragraph(
@@ -97,19 +120,19 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
       continue;
     }
     if (runs.size() > 1) report.subsection(run.result.label);
-    std::vector<Drawing> drawings;
+    std::vector<HeatMap> alone;  // one map an input: all of them in one picture
     for (const ReportedRun::Example& e : run.examples) {
       std::vector<HeatMap> maps = e.maps;
       if (maps.size() > kMapsShown) maps.resize(kMapsShown);
       const std::string title = e.input + " → " + e.output;
       if (maps.size() == 1) {
         maps[0].title = title;
-        drawings.push_back(draw_heatmap(maps[0]));
+        alone.push_back(maps[0]);
       } else {
-        drawings.push_back(draw_heatmaps(title, maps, 4));
+        report.figure(draw_heatmaps(title, maps, 4));
       }
     }
-    report.figures(drawings);
+    if (!alone.empty()) report.figure(draw_heatmaps("", alone, 3));
   }
 }
 
@@ -123,7 +146,8 @@ void add_errors(Report& report, const std::vector<ReportedRun>& runs) {
     }
     Table table{.header = {"input", "expected", "written"}};
     for (const Case& c : errors) table.rows.push_back({c.input, c.expected, c.predicted});
-    report.folded_table(run.result.label + ": " + std::to_string(errors.size()) + " that came out wrong", table);
+    report.folded_table(run.result.label + ": " + std::to_string(errors.size()) + " of those that came out wrong",
+                        table);
   }
 }
 
@@ -160,16 +184,35 @@ Table result_table(const std::vector<ReportedRun>& runs) {
   table.header = {"attention", "parameters", "epochs", "training loss (mean / variance)",
                   "validation loss (mean / variance)"};
   for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
+  for (const Breakdown& b : runs[0].result.evaluation.breakdowns) {
+    if (b.trained_to > 0) table.header.push_back(b.figure + " at " + b.by + " " + format_number(b.trained_to, 9));
+  }
   table.header.emplace_back("seconds");
   for (const ReportedRun& run : runs) {
     std::vector<std::string> row{run.result.label, std::to_string(run.result.parameters),
                                  std::to_string(run.result.training.state.epoch), spread_text(losses(run, true)),
                                  spread_text(losses(run, false))};
     for (const auto& [name, value] : run.result.evaluation.metrics) row.push_back(metric_text(name, value));
+    for (const Breakdown& b : run.result.evaluation.breakdowns) {
+      const auto at = std::find(b.x.begin(), b.x.end(), b.trained_to);
+      if (b.trained_to > 0)
+        row.push_back(at == b.x.end() ? "—" : metric_text(b.name, b.y[static_cast<size_t>(at - b.x.begin())]));
+    }
     row.push_back(format_number(run.result.training.state.seconds, 3));
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+Table transposed(const Table& table) {
+  Table t{.title = table.title};
+  t.header.push_back(table.header[0]);
+  for (const auto& row : table.rows) t.header.push_back(row[0]);
+  for (size_t c = 1; c < table.header.size(); ++c) {
+    t.rows.push_back({table.header[c]});
+    for (const auto& row : table.rows) t.rows.back().push_back(c < row.size() ? row[c] : "");
+  }
+  return t;
 }
 
 Plot loss_plot(const std::vector<ReportedRun>& runs) {
@@ -234,16 +277,27 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs) 
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.result.label;
   const TaskSpec& spec = *runs[0].spec;
   Report report(std::string(spec.name) + ": " + names, std::string(spec.summary));
+  if (*spec.about != '\0') report.paragraph(spec.about);
   add_highlights(report, runs);
   report.section("Learning");
   if (runs[0].history.empty()) {
     report.paragraph("No evaluation has been made yet.");
   } else {
-    report.figures({draw_plot(loss_plot(runs)), draw_plot(goal_plot(runs))});
+    std::vector<Drawing> curves;
+    for (Plot plot : {loss_plot(runs), goal_plot(runs)}) {
+      plot.width = kHalfWidth;
+      plot.height = kHalfHeight;
+      curves.push_back(draw_plot(plot));
+    }
+    report.figures(curves);
   }
   report.section("Result");
-  report.table(result_table(runs));
-  for (const Plot& plot : breakdown_plots(runs)) report.figure(draw_plot(plot));
+  report.paragraph(headline(runs));
+  report.table(runs.size() <= kSideBySide ? transposed(result_table(runs)) : result_table(runs));
+  for (Plot& plot : breakdown_plots(runs)) {
+    plot.width = kWholeWidth;
+    report.figure(draw_plot(plot));
+  }
   add_maps(report, runs);
   add_errors(report, runs);
   add_configuration(report, runs);

@@ -29,6 +29,8 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
 
 /// One row a run: parameters, epochs, mean and variance of the losses over the epochs, the final figures, seconds.
 Table result_table(const std::vector<ReportedRun>& runs);
+/// Rows become columns: for few runs with many figures.
+Table transposed(const Table& table);
 /// Training (dashed) and validation loss over the epochs, one colour a run.
 Plot loss_plot(const std::vector<ReportedRun>& runs);
 /// The goal's figure over the epochs.

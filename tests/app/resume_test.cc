@@ -51,7 +51,9 @@ void wait_past(const std::string& run, pid_t pid, int64_t step, int64_t extra) {
       const auto steps = RunFolder::open(run).checkpoints();
       if (!steps.empty() && steps.back() >= step) break;
     }
-    if (::waitpid(pid, nullptr, WNOHANG | WNOWAIT) != 0) break;
+    siginfo_t ended{};
+    ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT);
+    if (ended.si_pid != 0) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(extra));

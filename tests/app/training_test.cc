@@ -215,10 +215,10 @@ TEST(Training, EveryCommandTeaches) {
 }
 
 TEST(Training, NotANumberEndsWithOneLineAndTheLastCheckpoint) {
-  const TempFolder folder;
+  const TempFolder folder;  // each update multiplies the weights by 1 - lr·decay
   const ProgramRun run =
-      run_program(small_run("train", {"--out", folder / "run", "--lr", "1000", "--clip", "0", "--optimizer", "sgd",
-                                      "--epochs", "40", "--checkpoint-every", "1"}));
+      run_program(small_run("train", {"--out", folder / "run", "--optimizer", "sgd", "--momentum", "0", "--lr", "1000",
+                                      "--weight-decay", "1000", "--checkpoint-every", "1"}));
   EXPECT_EQ(run.code, 1) << run.out << run.err;
   EXPECT_NE(run.err.find("qkv: training stopped at step "), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("the last good checkpoint is " + folder / "run/checkpoints/"), std::string::npos) << run.err;
