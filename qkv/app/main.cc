@@ -1,5 +1,6 @@
 // The program: finds the command, runs it, and turns every error into one line and an exit code.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -11,7 +12,9 @@
 namespace {
 
 void print_help() {
-  std::puts("qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n\ncommands:");
+  std::puts(
+      "qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n       qkv                    the "
+      "main job: compare reverse --attention none,dot\n\ncommands:");
   for (const auto& command : qkv::app::command_table()) std::printf("  %-9s %s\n", command.name, command.summary);
   std::puts("\n'qkv COMMAND --help' explains one command. Exit codes: 0 done, 1 failed, 2 wrong usage.");
 }
@@ -37,14 +40,22 @@ int run(const std::string& name, const qkv::app::Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto fail = [](const char* what, int code) {
+  const auto fail = [](std::string what, int code) {
     std::fflush(stdout);
-    std::fprintf(stderr, "qkv: %s\n", what);
+    // A file name may hold anything; the message stays one line.
+    std::replace_if(
+        what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+    std::fprintf(stderr, "qkv: %s\n", what.c_str());
     return code;
   };
+  // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    const std::string name = argc > 1 ? argv[1] : "--help";
-    return run(name, {argv + std::min(argc, 2), argv + argc});
+    // Without a command, the main job: what attention adds to an encoder-decoder.
+    const int code =
+        argc < 2 ? run("compare", {"reverse", "--attention", "none,dot"}) : run(argv[1], {argv + 2, argv + argc});
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail("cannot write to standard output", 1);
+    return code;
   } catch (const qkv::ConfigError& e) {
     return fail(e.what(), 2);
   } catch (const std::bad_alloc&) {

@@ -277,7 +277,7 @@ std::vector<std::vector<Prediction>> Reverse::predict(std::span<const std::strin
   if (strings.empty()) return all;
   for (const auto& hypotheses : decode(strings, how)) {
     all.emplace_back();
-    for (const Hypothesis& h : hypotheses) all.back().push_back({alphabet_.decode(h.tokens), h.log_probability});
+    for (const Hypothesis& h : hypotheses) all.back().push_back({alphabet_.decode(h.tokens), h.log_probability, {}});
   }
   return all;
 }

@@ -24,11 +24,13 @@ inline std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-inline ProgramRun run_program(const std::vector<std::string>& arguments) {
+inline ProgramRun run_program(const std::vector<std::string>& arguments, const std::string& input = "") {
   const TempFolder folder;
+  write_file_atomic(folder / "in", std::string_view(input));
   std::string command = shell_quoted(QKV_PROGRAM);
   for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
-  command += " >" + shell_quoted(folder / "out") + " 2>" + shell_quoted(folder / "err") + " </dev/null";
+  command +=
+      " >" + shell_quoted(folder / "out") + " 2>" + shell_quoted(folder / "err") + " <" + shell_quoted(folder / "in");
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
 }
