@@ -20,7 +20,8 @@ using lab::Result;
 
 struct Output {
   bool json = false;
-  std::string path;  // --out; empty: none
+  std::string path;     // --out; empty: none
+  int64_t picture = 0;  // --picture; 0: all
 };
 
 enum class Format { html, picture };
@@ -52,12 +53,23 @@ Report new_report() {
                 "What attention can and cannot do: predicted by formula, measured by the library.");
 }
 
+Drawing picture_of(const Experiment& experiment, const Result& result, int64_t n) {
+  const auto count = static_cast<int64_t>(result.pictures.size());
+  if (n > count) {
+    throw ConfigError("--picture " + std::to_string(n) + ": '" + experiment.name + "' has " + std::to_string(count));
+  }
+  return draw_picture(result.pictures[static_cast<size_t>(n - 1)]);
+}
+
 int run_one(const Experiment& experiment, const Arguments& arguments) {
   CLI::App cli(experiment.summary, std::string("lab ") + experiment.name);
   Settings settings = experiment.settings();
   Output out;
   add_settings(cli, settings);
   add_output(cli, out);
+  cli.add_option("--picture", out.picture, "write this picture alone into the .svg or .png, counted from 1 [all]")
+      ->check(CLI::Range(1, 9))
+      ->option_text("N");
   if (!parse(cli, arguments)) return 0;
   const bool html = !out.path.empty() && format_of(out.path) == Format::html;
 
@@ -72,7 +84,8 @@ int run_one(const Experiment& experiment, const Arguments& arguments) {
     lab::add_to_report(report, experiment, settings, result);
     report.save(out.path);
   } else if (!out.path.empty()) {
-    save_drawing(lab::draw_result(experiment, result), out.path);
+    save_drawing(out.picture > 0 ? picture_of(experiment, result, out.picture) : lab::draw_result(experiment, result),
+                 out.path);
   }
   if (!out.path.empty() && !out.json) std::printf("\nwrote %s\n", out.path.c_str());
   return 0;

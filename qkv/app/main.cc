@@ -1,4 +1,5 @@
 // The program: finds the command, runs it, and turns every error into one line and an exit code.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -39,16 +40,22 @@ int run(const std::string& name, const qkv::app::Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto fail = [](const char* what, int code) {
+  const auto fail = [](std::string what, int code) {
     std::fflush(stdout);
-    std::fprintf(stderr, "qkv: %s\n", what);
+    // A file name may hold anything; the message stays one line.
+    std::replace_if(
+        what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
+    std::fprintf(stderr, "qkv: %s\n", what.c_str());
     return code;
   };
   // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    if (argc < 2) return run("compare", {"reverse", "--attention", "none,dot"});
-    return run(argv[1], {argv + 2, argv + argc});
+    // Without a command, the main job: what attention adds to an encoder-decoder.
+    const int code =
+        argc < 2 ? run("compare", {"reverse", "--attention", "none,dot"}) : run(argv[1], {argv + 2, argv + argc});
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail("cannot write to standard output", 1);
+    return code;
   } catch (const qkv::ConfigError& e) {
     return fail(e.what(), 2);
   } catch (const std::bad_alloc&) {

@@ -10,8 +10,7 @@
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention_forward.cc"
 #include "hwy/foreach_target.h"
 #include "qkv/kernels/attention_values-inl.h"
-// After our own headers: it needs highway.h included per target.
-#include "hwy/contrib/math/math-inl.h"
+#include "qkv/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
@@ -185,7 +184,7 @@ void merge(const Partial& total, const Partial& part, int64_t width) {
   }
 }
 
-// Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · (max + log2 Σ p).
+// Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · max + ln Σ p.
 void finish(const Worker& w, const Partial& run, bool written, const AttentionOutputs<float>& to) {
   const F32 d;
   const QueryTile& q = *w.q;
@@ -202,8 +201,7 @@ void finish(const Worker& w, const Partial& run, bool written, const AttentionOu
   if (!to.lse.data) return;
   for (int v = 0; v < q.rows; v += kLanes) {
     const Vec sum = hn::Load(d, run.sum + v);
-    Vec lse = hn::Mul(hn::Set(d, kLn2), hn::Add(hn::Load(d, run.max + v), hn::Log2(d, sum)));
-    lse = hn::IfThenElse(hn::IsNaN(sum), sum, lse);  // Log2 does not keep NaN
+    const Vec lse = hn::MulAdd(hn::Set(d, kLn2), hn::Load(d, run.max + v), log_v(d, sum));
     hn::Store(hn::IfThenElse(hn::Eq(sum, hn::Zero(d)), hn::Set(d, kNegInf), lse), d, run.max + v);
   }
   float* first = to.lse.row(q.seq.b, q.head[0], q.seq.q_begin + q.query[0]);

@@ -7,6 +7,7 @@
 #endif
 
 #include "qkv/kernels/attention_values-inl.h"
+#include "qkv/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
@@ -99,10 +100,7 @@ HWY_INLINE Level level_of(Normaliser normaliser, const Column& c) {
     Vec sum = hn::Zero(d);
     c.each([&](const float* at, int64_t) HWY_ATTR { sum = hn::Add(sum, exp2(hn::Sub(hn::Load(d, at), l.from))); });
     l.factor = hn::Div(one, sum);
-    alignas(64) float logs[kLanes];
-    hn::Store(sum, d, logs);
-    for (float& x : logs) x = std::log2(x);
-    l.lse = hn::Mul(hn::Set(d, kLn2), hn::Add(l.from, hn::Load(d, logs)));
+    l.lse = hn::MulAdd(hn::Set(d, kLn2), l.from, log_v(d, sum));
   } else if (normaliser == Normaliser::sparsemax) {
     l.tau = sparsemax_threshold(c, l.from);
     l.lse = hn::Add(l.tau, l.from);

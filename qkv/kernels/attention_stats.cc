@@ -8,8 +8,7 @@
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention_stats.cc"
 #include "hwy/foreach_target.h"
 #include "qkv/kernels/attention_rows-inl.h"
-// After our own headers: it needs highway.h included per target.
-#include "hwy/contrib/math/math-inl.h"
+#include "qkv/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
@@ -38,7 +37,7 @@ void column_stats(const RowsWorker& w, int v, RowStats& s) {
     const auto higher = hn::Gt(p, max);
     max = hn::IfThenElse(higher, p, max);
     argmax = hn::IfThenElse(higher, j, argmax);
-    entropy = hn::NegMulAdd(p, hn::Log(d, hn::Max(p, tiny)), entropy);
+    entropy = hn::NegMulAdd(p, log_v(d, hn::Max(p, tiny)), entropy);
     distance = hn::MulAdd(p, hn::Abs(hn::Sub(position, j)), distance);
   });
   hn::Store(entropy, d, s.entropy + v * kLanes);
@@ -63,6 +62,7 @@ void rows_stats(const AttentionInputs<float>& in, const AttentionStats<float>& s
       put(stats.max_weight, empty ? 0.0f : s.max_weight[r]);
       put(stats.argmax, empty ? -1.0f : s.argmax[r]);
       put(stats.mean_distance, empty ? 0.0f : s.distance[r]);
+      put(stats.lse, empty ? kNegInf : lse[r]);
     }
   });
 }

@@ -20,10 +20,10 @@ constexpr int64_t kMaxWidth = 32;  // columns of the widest tile
 // Depth of a panel of B that stays in L1 while tiles of A pass by; of a tile of A that stays there while panels do.
 constexpr int64_t kBlockK = 256, kTallBlockK = 512;
 // Up to so many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
-constexpr int64_t kShortRows = 512;
-// B is packed at most this many floats at a time (8 MiB), kChunkK deep; of these, kBlockB pass by a tile of A at
-// a time, from L2.
-constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 18;
+constexpr int64_t kShortRows = 256;
+// B is packed at most this many floats at a time (8 MiB), kChunkK deep; of these, kBlockB for each lane of a vector
+// pass by a tile of A at a time, from L2 (processors with wide vectors have more of it).
+constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 13;
 // A stored by columns is packed so many tiles at a time.
 constexpr int64_t kPackedTiles = 8;
 // Below so many rows a panel of B is read too few times for packing it to pay.
@@ -101,6 +101,14 @@ void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_
       real.c[i * real.c_stride + j] = buffer[i * kMaxWidth + j] + real.start[i * real.start_stride + j];
 }
 
+// Fetch, in every sixteen steps, `count` lines `step` apart, and go on `next` further.
+void set_fetch(GemmTile& t, const float* from, int64_t step, int64_t next, int64_t count = kFetchSteps) {
+  t.fetch = from;
+  t.fetch_step = step;
+  t.fetch_next = next;
+  t.fetch_count = count;
+}
+
 // Tile number `tile`, columns from j. t says where A and B are and what to fetch meanwhile.
 void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
   const GemmArgs& g = p.g;
@@ -113,13 +121,11 @@ void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
   t.start = start.data;
   t.start_stride = start.stride;
   const bool by_columns = g.a_transposed || p.pack_a;
-  if (!t.fetch) {  // its own rows of A, one line ahead
-    t.fetch = by_columns ? t.b : t.a + kFetchSteps;
-    t.fetch_step = by_columns ? 0 : t.a_stride;
-    t.fetch_next = by_columns ? 0 : kFetchSteps;
-  }
+  if (t.fetch_count == 0 && !by_columns) set_fetch(t, t.a + kFetchSteps, t.a_stride, kFetchSteps);  // A, a line ahead
   const auto kernel = p.kernels.tile[by_columns][vectors - 1][rows - 1];
-  if (cols == vectors * p.kernels.lanes)
+  if (t.packed)
+    p.kernels.packing_tile[by_columns][rows - 1](t);
+  else if (cols == vectors * p.kernels.lanes)
     kernel(t);
   else
     edge_tile(kernel, t, rows, cols);
@@ -151,34 +157,52 @@ Piece a_tile(const Plan& p, int64_t tile, Depth depth, const float* packed, int6
   return {packed + (m - p.tile_row(first)) * (depth.k1 - depth.k0), p.tile_row(tile + 1) - m};
 }
 
-// Columns [n0, n1) of all rows: a panel of B at a time, packed on the way, meets every tile of A.
-void run_short_columns(const Plan& p, int64_t n0, int64_t n1) {
+// Tiles [tile0, tile1) x columns [n0, n1) of C.
+struct Area {
+  int64_t tile0, tile1, n0, n1;
+};
+
+// While panel j of an area meets the tiles, they fetch the next panel of B, each a part of it.
+void fetch_next_panel(const Plan& p, const Area& area, int64_t tile, Depth depth, int64_t j, GemmTile& t) {
   const GemmArgs& g = p.g;
+  const bool same_depth = j + p.width < area.n1;
+  if (!same_depth && depth.k1 >= g.K) return;
+  const float* next = same_depth ? b_at(g, depth.k0, j + p.width) : b_at(g, depth.k1, area.n0);
+  const int64_t groups = (depth.k1 - depth.k0) / kFetchSteps, n = tile - area.tile0, tiles = area.tile1 - area.tile0;
+  if (g.b_transposed) {  // its rows lie along k: a line of each of `width` rows for every sixteen steps
+    const int64_t count = ceil_div(p.width, tiles);
+    if (n * count < p.width) set_fetch(t, next + n * count * g.ldb, g.ldb, kFetchSteps, count);
+  } else {
+    const int64_t count = ceil_div(kFetchSteps, tiles);
+    if (n * count < kFetchSteps) set_fetch(t, next + n * count * groups * g.ldb, g.ldb, count * g.ldb, count);
+  }
+}
+
+// A panel of B at a time, packed on the way, meets every tile of A.
+void run_short_area(const Plan& p, const Area& area) {
+  const GemmArgs& g = p.g;
+  float* panel = scratch().b.get(p.block_k * p.width);
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
-    const float* a = p.pack_a ? pack_a_tiles(p, 0, p.tiles, depth) : nullptr;
-    for (int64_t j = n0; j < n1; j += p.width) {
+    const float* a = p.pack_a ? pack_a_tiles(p, area.tile0, area.tile1, depth) : nullptr;
+    for (int64_t j = area.n0; j < area.n1; j += p.width) {
+      const bool whole = j + p.width <= g.N;
+      const bool first_tile_packs = whole && p.pack_b && !g.b_transposed;
       Piece b{b_at(g, k0, j), g.ldb};
-      if (p.pack_b || j + p.width > g.N) {
-        float* panel = scratch().b.get(p.block_k * p.width);
+      if (!whole || (p.pack_b && !first_tile_packs)) {
         pack_b_panel(p, depth, j, panel);
         b = {panel, p.width};
       }
-      const int64_t next = j + p.width;
-      for (int64_t tile = 0; tile < p.tiles; ++tile) {
-        const Piece rows = a_tile(p, tile, depth, a, 0);
+      for (int64_t tile = area.tile0; tile < area.tile1; ++tile) {
+        const Piece rows = a_tile(p, tile, depth, a, area.tile0);
         GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = b.data, .b_stride = b.stride};
-        if (b.stride != p.width) {
-          t.fetch = b.data + 8 * b.stride;
-          t.fetch_step = b.stride;
-          t.fetch_next = kFetchSteps * b.stride;
-        } else if (next + p.width <= n1 && tile == 0) {
-          // The first tile fetches the next panel of B.
-          t.fetch = b_at(g, k0, next);
-          t.fetch_step = g.ldb;
-          t.fetch_next = g.b_transposed ? kFetchSteps : kFetchSteps * g.ldb;
-        }
+        if (first_tile_packs && tile == area.tile0) t.packed = panel;
+        if (p.pack_b)
+          fetch_next_panel(p, area, tile, depth, j, t);
+        else  // in place: a few rows ahead
+          set_fetch(t, b.data + 8 * b.stride, b.stride, kFetchSteps * b.stride);
         run_tile(p, tile, j, depth, t);
+        if (first_tile_packs) b = {panel, p.width};
       }
     }
   }
@@ -194,7 +218,7 @@ struct PackedB {
 // Tiles [first, last) against panels of B that lie ready.
 void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
-  const int64_t block_n = std::max<int64_t>(1, kBlockB / p.block_k / p.width) * p.width;
+  const int64_t block_n = std::max<int64_t>(1, kBlockB * p.kernels.lanes / p.block_k / p.width) * p.width;
   for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
     const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
     for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
@@ -208,11 +232,8 @@ void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b)
         for (int64_t j = j0; j < std::min(b.n1, j0 + block_n); j += p.width) {
           const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
           GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
-          if (j == j0 && tile + 1 < last && !p.pack_a) {  // fetch the next tile of A
-            t.fetch = a_at(g, p.tile_row(tile + 1), k0);
-            t.fetch_step = g.a_transposed ? 0 : g.lda;
-            t.fetch_next = kFetchSteps;
-          }
+          if (j == j0 && tile + 1 < last && !p.pack_a)  // the tile of A that will be wanted next
+            set_fetch(t, a_at(g, p.tile_row(tile + 1), k0), g.lda, kFetchSteps);
           run_tile(p, tile, j, depth, t);
         }
       }
@@ -223,14 +244,26 @@ void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b)
 // How many parts to cut n units into, at most `most`.
 int64_t cut(int64_t n, int64_t unit, int64_t most) { return std::clamp<int64_t>(most, 1, ceil_div(n, unit)); }
 
-// All of C's rows fit one block: every panel of B is used by one task, which packs it for itself.
+// Not many rows: every task packs what it needs for itself, columns of A dearly, rows of B almost for free. So the
+// tasks are blocks of rows when A must be packed, else blocks of columns.
 void run_short(const Plan& p) {
   const GemmArgs& g = p.g;
   const int64_t threads = num_threads();
-  int64_t parts = 1;
-  if (threads > 1) parts = cut(g.N, p.width, std::min(g.M * g.N * g.K / kTaskWork, threads * 2));
-  const int64_t step = round_up(ceil_div(g.N, parts), p.width);
-  parallel_for(ceil_div(g.N, step), [&](int64_t n) { run_short_columns(p, n * step, std::min(g.N, (n + 1) * step)); });
+  int64_t columns = 1, row_parts = 1;
+  if (threads > 1) {
+    // Two parts a thread even out interruptions, if they stay wide enough.
+    const bool wide = !p.pack_a && g.N >= threads * 2 * 4 * p.width;
+    const int64_t parts = std::max<int64_t>(1, std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads));
+    if (p.pack_a) row_parts = cut(p.tiles, 4, parts);
+    columns = cut(g.N, p.width, ceil_div(parts, row_parts));
+    row_parts = std::max(row_parts, cut(p.tiles, 2, ceil_div(parts, columns)));
+  }
+  const int64_t step = round_up(ceil_div(g.N, columns), p.width);
+  columns = ceil_div(g.N, step);
+  parallel_for(row_parts * columns, [&](int64_t n) {
+    const int64_t r = n / columns, n0 = n % columns * step;
+    run_short_area(p, {p.tiles * r / row_parts, p.tiles * (r + 1) / row_parts, n0, std::min(g.N, n0 + step)});
+  });
 }
 
 // Many rows: B is packed once, all threads together, then shared by the blocks of rows.
@@ -250,7 +283,7 @@ void run_tall(const Plan& p) {
                           pack_b_panel(p, depth, n0 + q * p.width, packed + q * p.width * K);
                       });
       const int64_t threads = num_threads();
-      const int64_t parts = threads == 1 ? 1 : cut(p.tiles, 4, threads * 4);
+      const int64_t parts = threads == 1 ? 1 : std::max(cut(p.tiles, 4, threads), cut(p.tiles, 16, threads * 4));
       parallel_for(parts, [&](int64_t n) {
         run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, {packed, depth, n0, n1});
       });

@@ -59,7 +59,8 @@ HWY_INLINE void multiply_row(Sums<MR, NV>& acc, const RowPointers<MR, kByColumns
   if constexpr (NV == 2) acc.v[R * NV + 1] = hn::MulAdd(x, b1, acc.v[R * NV + 1]);
 }
 
-template <int MR, int NV, bool kByColumns, size_t... R, size_t... G, size_t... I>
+// kPackB: B is read where it lies and a packed copy is left in t.packed, in the shade of the multiplications.
+template <int MR, int NV, bool kByColumns, bool kPackB, size_t... R, size_t... G, size_t... I>
 HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::index_sequence<G...>,
                          std::index_sequence<I...>) {
   const D d;
@@ -69,21 +70,30 @@ HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::inde
   a.stride = t.a_stride;
   ((a.p[G] = t.a + 3 * G * t.a_stride), ...);
   const float* HWY_RESTRICT b = t.b;
+  float* HWY_RESTRICT packed = t.packed;
   const int64_t b_stride = t.b_stride, step = kByColumns ? t.a_stride : 1;
   ((hwy::Prefetch(t.c + R * t.c_stride), hwy::Prefetch(t.c + R * t.c_stride + kWidth - 1)), ...);
   const auto step_k = [&]() HWY_ATTR {
     const V b0 = hn::LoadU(d, b), b1 = NV == 2 ? hn::LoadU(d, b + kLanes) : b0;
+    if constexpr (kPackB) {
+      hn::Store(b0, d, packed);
+      hn::Store(b1, d, packed + kLanes);
+      packed += kWidth;
+    }
     (multiply_row<static_cast<int>(R)>(acc, a, b0, b1), ...);
     b += b_stride;
     ((a.p[G] += step), ...);
   };
   int64_t k = t.K;
-  const int64_t fetch_step = t.fetch_step;
-  for (const float* fetch_line = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_line += t.fetch_next) {
-    const float* fetch = fetch_line;
-    for (int u = 0; u < kFetchSteps; ++u, fetch += fetch_step) {
-      hwy::Prefetch(fetch);
-      hwy::Prefetch(fetch + kWidth / 2);
+  const int64_t fetch_step = t.fetch_step, fetch_count = t.fetch_count;
+  for (const float* fetch_from = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_from += t.fetch_next) {
+    const float* fetch = fetch_from;
+    for (int u = 0; u < kFetchSteps; ++u) {
+      if (u < fetch_count) {
+        hwy::Prefetch(fetch);
+        hwy::Prefetch(fetch + kWidth / 2);
+        fetch += fetch_step;
+      }
       step_k();
     }
   }
@@ -93,11 +103,11 @@ HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::inde
    ...);
 }
 
-template <int MR, int NV, bool kByColumns>
+template <int MR, int NV, bool kByColumns, bool kPackB = false>
 void tile(const GemmTile& t) {
-  run_tile<MR, NV, kByColumns>(t, std::make_index_sequence<MR>(),
-                               std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
-                               std::make_index_sequence<MR * NV>());
+  run_tile<MR, NV, kByColumns, kPackB>(t, std::make_index_sequence<MR>(),
+                                       std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
+                                       std::make_index_sequence<MR * NV>());
 }
 
 // c[i, 0..N) += Σ over U consecutive k of a[i,k] B[k, 0..N): U rows of B stream by, the rows of C stay in L1.
@@ -360,6 +370,11 @@ void finish(const GemmFinish& f) {
   }
 }
 
+template <bool kByColumns, size_t... R>
+void fill_packing_tiles(GemmKernels& k, std::index_sequence<R...>) {
+  ((k.packing_tile[kByColumns][R] = &tile<static_cast<int>(R) + 1, 2, kByColumns, true>), ...);
+}
+
 template <int NV, bool kByColumns, size_t... R>
 void fill_tiles(GemmKernels& k, std::index_sequence<R...>) {
   ((k.tile[kByColumns][NV - 1][R] = &tile<static_cast<int>(R) + 1, NV, kByColumns>), ...);
@@ -374,6 +389,8 @@ GemmKernels make_table() {
   fill_tiles<2, false>(k, rows);
   fill_tiles<1, true>(k, rows);
   fill_tiles<2, true>(k, rows);
+  fill_packing_tiles<false>(k, rows);
+  fill_packing_tiles<true>(k, rows);
   k.few_rows = &few_rows;
   k.few_rows_transposed = &few_rows_transposed;
   k.pack = &pack;

@@ -20,10 +20,11 @@ struct GemmTile {
   int64_t c_stride = 0;
   const float* start = nullptr;
   int64_t start_stride = 0;
-  // What to bring into the cache meanwhile, one line a step of k: line u of group n at fetch + n*fetch_next +
-  // u*fetch_step, u < kFetchSteps, for as many groups as K allows.
+  // What to bring into the cache meanwhile: in the n-th sixteen steps of k the lines at fetch + n*fetch_next +
+  // u*fetch_step and half a tile's width further, u < fetch_count.
   const float* fetch = nullptr;
-  int64_t fetch_step = 0, fetch_next = 0;
+  int64_t fetch_step = 0, fetch_next = 0, fetch_count = 0;
+  float* packed = nullptr;  // packing_tile: where B goes, row by row, two vectors each
 };
 constexpr int kFetchSteps = 16;
 
@@ -54,6 +55,8 @@ struct GemmKernels {
   int tile_rows = 6;  // rows of a full tile
   /// tile[by_columns][vectors - 1][rows - 1]
   void (*tile[2][2][kMaxTileRows])(const GemmTile&) = {};
+  /// packing_tile[by_columns][rows - 1]: two vectors wide, and leaves a packed copy of B.
+  void (*packing_tile[2][kMaxTileRows])(const GemmTile&) = {};
   /// B stored [K,N]; M ≤ 4.
   void (*few_rows)(const GemmFewRows&) = nullptr;
   /// B stored [N,K]; any M (best for few).

@@ -76,8 +76,8 @@ Result run_average(const Settings& set) {
   draw(r, beta, m, sweep);
   char text[300];
   std::snprintf(text, sizeof text,
-                "Common wrong answer: q = k_a + k_b. With t = 1 the other %lld keys together still take %.1f %% of the "
-                "weight; the answer needs t ≫ 0.",
+                "Common wrong answer: q = k_a + k_b. With t = 1 the other %lld keys together still take %.1f%% "
+                "of the weight; the answer needs t ≫ 0.",
                 static_cast<long long>(m - 2), 100 * (1 - 2 * pair_weight(1, beta, m)));
   r.note(text);
   r.note("A fully connected layer does it with two blocks of ½·I at two fixed places, m·d² = " +

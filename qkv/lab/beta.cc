@@ -90,7 +90,7 @@ void show_wrong_answers(Result& r, const Lookup& lookup, const std::vector<std::
   char text[300];
   std::snprintf(
       text, sizeof text,
-      "Common wrong answer: \"β = 1 gives hard attention\". At β = 1 the best word, '%.60s', gets %.1f %% of the "
+      "Common wrong answer: \"β = 1 gives hard attention\". At β = 1 the best word, '%.60s', gets %.1f%% of the "
       "weight; hard attention is the limit β → ∞.",
       words[static_cast<size_t>(best)].c_str(), 100 * p[static_cast<size_t>(best)]);
   r.note(text);
@@ -219,8 +219,8 @@ Result run_beta(const Settings& set) {
   }
   Result r;
   r.claim =
-      "β sets how hard attention is: β → 0 spreads the weight evenly (entropy ln m), β → ∞ puts all of it on the best "
-      "key (entropy 0), and β = 1/√d keeps the same hardness however large d is.";
+      "β sets how hard attention is: β → 0 spreads the weight evenly (entropy ln m), β → ∞ puts all of it on the "
+      "best key (entropy 0), and β = 1/√d keeps the same hardness however large d is.";
   r.formula =
       "α_{i} = e^{β q·k_{i}} / Σ_{j} e^{β q·k_{j}},  entropy −Σ α_{i} ln α_{i}\n"
       "unit-variance q and k:  Var(q·k) = d,  so  Var(q·k/√d) = 1";

@@ -101,7 +101,7 @@ void draw(Result& r, const Problem& p, const HeadPositions& at, double beta) {
 Settings convolution_settings() {
   Settings s;
   s.integer("length", 24, "length of the signal", 2, 256)
-      .integer("kernel", 5, "size of the kernel in the sweep over β: one head each", 1, 15)
+      .integer("kernel", 3, "size of the kernel in the pictures and in the sweep over β: one head each", 1, 15)
       .integer("channels", 4, "channels in and out, besides the case of one", 1, 64)
       .number("beta", 30, "largest β of the sweep", 0, 100)
       .integer("seed", 1, "of signal, kernel and positional keys");
@@ -113,9 +113,8 @@ Result run_convolution(const Settings& set) {
   Rng rng(static_cast<uint64_t>(set.get_integer("seed")));
   Result r;
   r.claim =
-      "Multi-head self-attention with one head for each relative offset is a convolution: head h copies position i + "
-      "h, "
-      "and its slice of W_O is the kernel's slice for that offset.";
+      "Multi-head self-attention with one head for each relative offset is a convolution: head h copies position "
+      "i + h, and its slice of W_O is the kernel's slice for that offset.";
   r.formula =
       "q_{i}^{(h)} = p_{i+h},  k_{j} = p_{j} orthonormal, β → ∞:  head h gives x_{i+h}\n"
       "y_{i} = Σ_{h} W_{O}^{(h)} x_{i+h},  W_{O}^{(h)} = kernel slice h";
@@ -148,8 +147,8 @@ Result run_convolution(const Settings& set) {
   }
   draw(r, p, heads, set.get_number("beta"));
   r.note(
-      "Many heads are to attention what the taps of a kernel are to a convolution, and many output channels are many "
-      "kernels: W_O mixes heads as a convolution mixes taps. Attention chooses its offsets from the data, a "
+      "Many heads are to attention what the taps of a kernel are to a convolution, and many output channels are "
+      "many kernels: W_O mixes heads as a convolution mixes taps. Attention chooses its offsets from the data, a "
       "convolution has them fixed.");
   return r;
 }

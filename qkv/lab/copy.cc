@@ -123,8 +123,8 @@ Result run_copy(const Settings& set) {
                 std::log(static_cast<double>(m - 1)) / c.beta);
   r.note(text);
   r.note("A fully connected layer from all m values needs m·d² = " + std::to_string(m * d * d) +
-         " weights, zero but for one identity block, to copy one fixed place; when the pairs change places it copies "
-         "the wrong value, while attention finds the key where it went.");
+         " weights, zero but for one identity block, to copy one fixed place; when the pairs change places it "
+         "copies the wrong value, while attention finds the key where it went.");
   return r;
 }
 

@@ -57,10 +57,10 @@ Result run_elongated_key(const Settings& set) {
 
   Result r;
   r.claim =
-      "Making a key longer, k̂ = αk, α > 1, raises its weight when q·k > 0 and lowers it when q·k < 0; the output moves "
-      "towards or away from its value accordingly.";
+      "Making a key longer, k̂ = αk, α > 1, raises its weight when q·k > 0 and lowers it when q·k < 0; the output "
+      "moves towards or away from its value accordingly.";
   r.formula =
-      "ε = (α − 1)k_{a},  δ = β(α − 1) q·k_{a}:  α_{a}′ = α_{a}e^{δ} / (1 + α_{a}(e^{δ} − 1))\n"
+      "ε = (α − 1)k_{a},  δ = β(α − 1) q·k_{a}:  α_{a}′ = α_{a} e^{δ} / (1 + α_{a}(e^{δ} − 1))\n"
       "H′ − H = α_{a}(e^{δ} − 1) / (1 + α_{a}(e^{δ} − 1)) (v_{a} − H) ≈ δ α_{a} (v_{a} − H)";
   const int64_t halvings = set.get_integer("halvings");
   std::vector<double> sweep;

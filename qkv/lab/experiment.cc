@@ -15,9 +15,10 @@ constexpr double kExact = 1e-5;
 constexpr Experiment kExperiments[] = {
     {"copy", "a query along one key copies that key's value", copy_settings, run_copy},
     {"average", "a query along two keys averages their values", average_settings, run_average},
-    {"noisy-keys", "one head: the average swings when a key's length is noisy", noisy_keys_settings, run_noisy_keys},
-    {"two-heads", "two heads: the average stays steady under the same noise", two_heads_settings, run_two_heads},
-    {"beta", "from soft to hard: entropy over beta, and why beta = 1/sqrt(d)", beta_settings, run_beta},
+    {"noisy-keys", "with one head the average swings when a key's length is noisy", noisy_keys_settings,
+     run_noisy_keys},
+    {"two-heads", "with two heads the average stays steady under the same noise", two_heads_settings, run_two_heads},
+    {"beta", "from soft to hard: the entropy over β, and why β = 1/√d", beta_settings, run_beta},
     {"perturbed-key", "how the output moves when one key is moved a little", perturbed_key_settings, run_perturbed_key},
     {"elongated-key", "a longer key wins weight if it points along the query, else loses it", elongated_key_settings,
      run_elongated_key},
@@ -26,9 +27,8 @@ constexpr Experiment kExperiments[] = {
     {"identity", "self-attention as the identity and as any permutation", identity_settings, run_identity},
     {"running-linear", "self-attention as a linear layer run over the positions", running_linear_settings,
      run_running_linear},
-    {"convolution", "one head an offset: self-attention as a convolution", convolution_settings, run_convolution},
-    {"positions", "no positions, no order: equivariance, sinusoids, relative shifts", positions_settings,
-     run_positions},
+    {"convolution", "self-attention as a convolution: one head an offset", convolution_settings, run_convolution},
+    {"positions", "without positions no order; sinusoids and relative shifts", positions_settings, run_positions},
     {"cost", "work, steps and path length of self-attention and of an RNN", cost_settings, run_cost},
     {"masks", "valid lengths, causal, window and boolean masks, drawn", masks_settings, run_masks},
     {"normalisers", "softmax, 1.5-entmax, sparsemax and hard on one slider", normalisers_settings, run_normalisers},
@@ -100,8 +100,12 @@ std::string plain_formula(const std::string& formula) {
       out += formula[i];
       continue;
     }
-    const size_t close = std::min(formula.find('}', i), formula.size());
-    const std::string inside = formula.substr(i + 1, close - i - 1);
+    size_t close = i + 1;  // of the brace that opened at i
+    for (int depth = 1; close < formula.size(); ++close) {
+      depth += formula[close] == '{' ? 1 : formula[close] == '}' ? -1 : 0;
+      if (depth == 0) break;
+    }
+    const std::string inside = plain_formula(formula.substr(i + 1, close - i - 1));
     // One character, whatever its number of bytes, needs no parentheses.
     const auto letters = std::count_if(inside.begin(), inside.end(), [](char c) { return (c & 0xC0) != 0x80; });
     if (inside == "2" && !out.empty() && out.back() == '^') {

@@ -48,9 +48,8 @@ Result run_identity(const Settings& set) {
   const Tensor x = gaussian(n, d, rng) * (1 / std::sqrt(double(d)));  // [n, d], the contents
   Result r;
   r.claim =
-      "With orthonormal positional keys and β → ∞, self-attention is the identity (q_i = k_i) or any permutation of "
-      "the "
-      "positions (q_i = k_π(i)): every output is one input, untouched.";
+      "With orthonormal positional keys and β → ∞, self-attention is the identity (q_i = k_i) or any permutation "
+      "of the positions (q_i = k_π(i)): every output is one input, untouched.";
   r.formula =
       "q_{i} = k_{π(i)}:  α_{i,π(i)} = e^{β} / (e^{β} + n − 1) → 1\n"
       "H_{i} − x_{π(i)} = (1 − α) (mean of the other inputs − x_{π(i)})";
@@ -71,7 +70,7 @@ Result run_identity(const Settings& set) {
       const double weight = 1 / (1 + double(n - 1) * std::exp(-beta));
       const ScoreRule rule = with_scale(beta);
       const Tensor map = unbatched(attention_score_array(batch_of_one(q), batch_of_one(positions), rule));  // [n, n]
-      if (share > 0 && share != 0.25) maps.maps.push_back(weight_map(at((which + ", β").c_str(), beta), map));
+      if (share > 0 && share != 0.5) maps.maps.push_back(weight_map(at((which + ", β").c_str(), beta), map));
       double least = 1;
       for (int64_t i = 0; i < n; ++i) least = std::min(least, map.at({i, order[static_cast<size_t>(i)]}));
       r.exact(at((which + ", β").c_str(), beta), "smallest weight on x_π(i)", weight, least);

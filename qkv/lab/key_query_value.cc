@@ -81,7 +81,7 @@ void draw(Result& r, const Inputs& u, double beta, double length, const std::vec
                       line("x_2 = u_a + u_d: c_2 from u_b", "x_2 = u_a + u_d: |c_2 − u_b| / r", 2),
                       line("with K, Q, V: c_2 from u_b", "with K, Q, V: |c_2 − u_b| / r", 0),
                       line("with K, Q, V: c_1 from u_b − u_c", "with K, Q, V: |c_1 − (u_b − u_c)| / r", 3)}});
-  const std::vector<std::string> inputs = {"x_1 = u_d + u_b", "x_2 = u_a", "x_3 = u_c + u_b"};
+  const std::vector<std::string> inputs = {"x_1", "x_2", "x_3"};
   const auto map = [&](const char* title, const Tensor& q) {
     HeatMap m = weight_map(title, attention_score_array(batch_of_one(q), batch_of_one(u.x), with_scale(beta)));
     m.row_labels = m.column_labels = inputs;
@@ -91,7 +91,8 @@ void draw(Result& r, const Inputs& u, double beta, double length, const std::vec
   r.pictures.push_back(Maps{"Who looks at whom",
                             {map("without K, Q, V", u.x), map("with K, Q, V", linear(u.x, make_matrices(u, length).q))},
                             2,
-                            "Without the matrices every input sees itself. With them x_2 looks at x_1 and x_1 at x_3; "
+                            "x_1 = u_d + u_b, x_2 = u_a, x_3 = u_c + u_b. Without the matrices every input sees "
+                            "itself. With them x_2 looks at x_1 and x_1 at x_3; "
                             "x_3's query is zero, so it sees all."});
 }
 
@@ -114,12 +115,12 @@ Result run_key_query_value(const Settings& set) {
   const Tensor basis = orthonormal(4, dim, rng);  // [4, dim]
   Result r;
   r.claim =
-      "Self-attention on x_1 = u_d + u_b, x_2 = u_a, x_3 = u_c + u_b can only return x_2's own u_a; with the matrices "
-      "K, "
-      "Q and V the same inputs give c_2 ≈ u_b and c_1 ≈ u_b − u_c.";
+      "Self-attention on x_1 = u_d + u_b, x_2 = u_a, x_3 = u_c + u_b can only return x_2's own u_a; with the "
+      "matrices K, Q and V the same inputs give c_2 ≈ u_b and c_1 ≈ u_b − u_c.";
   r.formula =
       "without:  c_{2} ≈ u_{a}, because x_{2}·x_{2} = r^{2} and x_{2}·x_{1} = x_{2}·x_{3} = 0\n"
-      "with:  V = (u_{b}u_{b}^{T} − u_{c}u_{c}^{T})/r^{2},  K = I,  Q = (u_{d}u_{a}^{T} + u_{c}u_{d}^{T})/r^{2}";
+      "with:  V = (u_{b} u_{b}^{T} − u_{c} u_{c}^{T})/r^{2},  K = I,  Q = (u_{d} u_{a}^{T} + u_{c} "
+      "u_{d}^{T})/r^{2}";
   std::vector<double> sweep;
   for (const double share : {0.1, 0.2, 0.4, 0.6, 1.0}) {
     const double length = share * set.get_number("r");
@@ -130,8 +131,9 @@ Result run_key_query_value(const Settings& set) {
   }
   draw(r, make_inputs(basis, sweep.back()), beta, sweep.back(), sweep);
   r.note(
-      "Adding u_d (or u_c) to x_2 does not make c_2 ≈ u_b: the new x_2 matches itself twice as well as it matches x_1 "
-      "(or x_3). A token asks for what it is; Q lets it ask for something else, V lets it answer with something else.");
+      "Adding u_d (or u_c) to x_2 does not make c_2 ≈ u_b: the new x_2 matches itself twice as well as it matches "
+      "x_1 (or x_3). A token asks for what it is; Q lets it ask for something else, V lets it answer with "
+      "something else.");
   r.note("Q sends u_a to u_d, so x_2 looks for the input that holds u_d, and V keeps that input's u_b alone.");
   return r;
 }

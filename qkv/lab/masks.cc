@@ -90,13 +90,11 @@ Result run_masks(const Settings& set) {
                v = batch_of_one(gaussian(n, d, rng));  // [1, n, d]
   Result r;
   r.claim =
-      "A mask gives hidden keys a weight of exactly 0 and lets the others share 1; a query that sees no key gets a "
-      "zero "
-      "row, and nothing that is hidden, not even NaN, reaches an output.";
+      "A mask gives hidden keys a weight of exactly 0 and lets the others share 1; a query that sees no key gets "
+      "a zero row, and nothing that is hidden, not even NaN, reaches an output.";
   r.formula =
-      "valid length:  j < len;   causal:  j ≤ i;   window:  i − left ≤ j ≤ i + right;   boolean:  mask_{ij} true = "
-      "takes "
-      "part\n"
+      "valid length:  j < len;   causal:  j ≤ i;   window:  i − left ≤ j ≤ i + right;   boolean:  mask_{ij} true "
+      "= takes part\n"
       "visible pairs:  n·len;   n(n + 1)/2;   n(l + r + 1) − l(l + 1)/2 − r(r + 1)/2";
   const std::vector<Masked> masks = make_masks(n, valid, set.get_integer("left"), set.get_integer("right"));
   Maps maps{"What each mask leaves of the attention", {}, 2, "Hatched cells are hidden: their weight is exactly 0."};
@@ -126,8 +124,8 @@ Result run_masks(const Settings& set) {
           largest(slice(attention(q, k, v, masks[3].rule), 1, 0, 1)));
   compare_masked_softmax(r, rng);
   r.note(
-      "The mask acts before the softmax: a hidden key takes no share of the weight. Zeroing weights after the softmax "
-      "would leave rows that no longer sum to 1.");
+      "The mask acts before the softmax: a hidden key takes no share of the weight. Zeroing weights after the "
+      "softmax would leave rows that no longer sum to 1.");
   return r;
 }
 

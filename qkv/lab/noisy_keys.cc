@@ -86,12 +86,11 @@ Result run_noisy_keys(const Settings& set) {
 
   Result r;
   r.claim =
-      "One head with q = t(μ_a + μ_b) averages v_a and v_b only in the mean: when the length of a key is noisy, its "
-      "output swings between v_a and v_b from draw to draw.";
+      "One head with q = t(μ_a + μ_b) averages v_a and v_b only in the mean: when the length of a key is noisy, "
+      "its output swings between v_a and v_b from draw to draw.";
   r.formula =
-      "k_{i} = λ_{i} μ_{i}, λ_{i} ~ N(1, s^{2}):  c = S v_{a} + (1 − S) v_{b}, S = sigmoid(t(λ_{a} − λ_{b})), other "
-      "keys "
-      "vanishing\n"
+      "k_{i} = λ_{i} μ_{i}, λ_{i} ~ N(1, s^{2}):  c = S v_{a} + (1 − S) v_{b}, S = sigmoid(t(λ_{a} − λ_{b})), "
+      "other keys vanishing\n"
       "covariance εI alone:  Var S ≈ t^{2}ε/4 → 0";
 
   NoisyLookup isotropic = base;
@@ -113,8 +112,8 @@ Result run_noisy_keys(const Settings& set) {
   draw_histogram(r, base, draws);
   draw_variances(r, base, variances);
   r.note(
-      "The mean is ½(v_a + v_b), yet hardly any single output is near it: with t large the sigmoid is almost always 0 "
-      "or 1. `qkv lab two-heads` shows the cure.");
+      "The mean is ½(v_a + v_b), yet hardly any single output is near it: with t large the sigmoid is almost "
+      "always 0 or 1. `qkv lab two-heads` shows the cure.");
   r.note("The values are unit vectors, so the output is the vector of weights and its variance is the sum over them.");
   return r;
 }

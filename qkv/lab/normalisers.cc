@@ -8,6 +8,7 @@
 #include "qkv/lab/experiments.h"
 #include "qkv/lab/vectors.h"
 #include "qkv/ops/ops.h"
+#include "qkv/view/text.h"
 
 namespace qkv::lab {
 namespace {
@@ -105,7 +106,7 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
   HeatMap map{.title = "weights", .row_title = "normaliser", .column_title = "score"};
   map.columns = static_cast<int64_t>(z.size());
   map.numbers = true;
-  for (const double score : z) map.column_labels.push_back(at("z", score));
+  for (const double score : z) map.column_labels.push_back(format_number(score));
   int color = 0;
   for (const Named& n : kNormalisers) {
     plot.series.push_back(curve(n.name, {-3, 3}, color, [&](double d) {
@@ -119,8 +120,8 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
     ++map.rows;
   }
   r.pictures.push_back(plot);
-  r.pictures.push_back(
-      Maps{"The same scores through each, " + at("β", beta), {map}, 1, "Empty cells are exact zeros."});
+  for (const float w : map.values) map.hidden.push_back(w == 0 ? 1 : 0);
+  r.pictures.push_back(Maps{"The same scores through each, " + at("β", beta), {map}, 1, "Hatched: exactly zero."});
 }
 
 }  // namespace
@@ -128,7 +129,7 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
 Settings normalisers_settings() {
   Settings s;
   s.text("scores", "2,1.5,1,0.25,-0.5,-1", "the scores q·k, separated by commas")
-      .number("beta", 4, "the slider: the sweep runs from 0 to it", 0, 100);
+      .number("beta", 1, "the slider; the table also takes 0, ¼ and 4 times it", 0, 25);
   return s;
 }
 
@@ -136,16 +137,14 @@ Result run_normalisers(const Settings& set) {
   const std::vector<double> z = parse_scores(set.get_text("scores"));
   Result r;
   r.claim =
-      "Softmax never gives a key exactly nothing; 1.5-entmax and sparsemax do, and all of them go from uniform at β = "
-      "0 to "
-      "hard attention as β grows.";
+      "Softmax never gives a key exactly nothing; 1.5-entmax and sparsemax do, and all of them go from uniform at "
+      "β = 0 to hard attention as β grows.";
   r.formula =
-      "softmax: p_{i} ∝ e^{βz_{i}};   1.5-entmax: p_{i} = max(0, βz_{i}/2 − τ)^{2};   sparsemax: p_{i} = max(0, βz_{i} "
-      "− "
-      "τ);   hard: one-hot (ties share)\n"
+      "softmax: p_{i} ∝ e^{βz_{i}};   1.5-entmax: p_{i} = max(0, βz_{i}/2 − τ)^{2};   sparsemax: p_{i} = max(0, "
+      "βz_{i} − τ);   hard: one-hot (ties share)\n"
       "two keys, βz_{1} − βz_{2} = x:  sigmoid(x);   ¼(x/2 + √(2 − x^{2}/4))^{2};   ½(1 + x);   1";
   for (const Named& n : kNormalisers) {
-    for (const double share : {0.0, 0.0625, 0.25, 1.0}) {
+    for (const double share : {0.0, 0.25, 1.0, 4.0}) {
       const double beta = share * set.get_number("beta");
       std::vector<double> scaled = z;
       for (double& x : scaled) x *= beta;
@@ -165,7 +164,7 @@ Result run_normalisers(const Settings& set) {
               weight_of_two(n.normaliser, x), library_weights(n.normaliser, {x, 0}, 1)[0]);
     }
   }
-  draw(r, z, set.get_number("beta") / 4);
+  draw(r, z, set.get_number("beta"));
   r.note(
       "Sparse weights are exact zeros: such keys take no part in the output and get no gradient. Hard weights are "
       "constants to the gradient, so a model with hard attention cannot learn where to look by back-propagation "

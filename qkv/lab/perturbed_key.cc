@@ -59,8 +59,8 @@ Result run_perturbed_key(const Settings& set) {
 
   Result r;
   r.claim =
-      "Moving one key by a small ε moves the output along v_a − H by β(q·ε)α_a: towards v_a if ε has a part along the "
-      "query, away from it if against, with an error that shrinks as the square of the step.";
+      "Moving one key by a small ε moves the output along v_a − H by β(q·ε)α_a: towards v_a if ε has a part along "
+      "the query, away from it if against, with an error that shrinks as the square of the step.";
   r.formula =
       "exact:  H′ − H = α_{a}(e^{δ} − 1) / (1 + α_{a}(e^{δ} − 1)) (v_{a} − H),  δ = β q·ε\n"
       "first order:  dH = β (q·ε) α_{a} (v_{a} − H),  error ≤ δ^{2} / (12√3 (1 − α_{a}))";

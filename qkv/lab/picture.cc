@@ -10,6 +10,12 @@ namespace qkv::lab {
 Drawing draw_picture(const Picture& picture) {
   if (const auto* plot = std::get_if<Plot>(&picture)) return draw_plot(*plot);
   const Maps& m = std::get<Maps>(picture);
+  if (m.maps.size() == 1) {
+    HeatMap map = m.maps[0];
+    map.title = m.title;
+    map.caption = m.caption;
+    return draw_heatmap(map);
+  }
   return draw_heatmaps(m.title, m.maps, m.columns, m.caption);
 }
 
@@ -17,7 +23,10 @@ std::string terminal_picture(const Picture& picture, const Terminal& terminal) {
   if (const auto* plot = std::get_if<Plot>(&picture)) return terminal_plot(*plot, terminal);
   const Maps& m = std::get<Maps>(picture);
   std::string text = m.title + "\n";
-  for (const HeatMap& map : m.maps) text += terminal_heatmap(map, terminal);
+  for (HeatMap map : m.maps) {
+    if (m.maps.size() == 1) map.title.clear();
+    text += terminal_heatmap(map, terminal);
+  }
   return text;
 }
 

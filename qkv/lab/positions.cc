@@ -135,9 +135,8 @@ Result run_positions(const Settings& set) {
   const Tensor x = gaussian(n, d, rng), p = sinusoids(n, d);  // [n, d]
   Result r;
   r.claim =
-      "Without positions self-attention is permutation-equivariant: shuffle the inputs and the outputs are shuffled "
-      "the "
-      "same way, nothing else; sinusoids break that, and a shift of position is a rotation of them.";
+      "Without positions self-attention is permutation-equivariant: shuffle the inputs and the outputs are "
+      "shuffled the same way, nothing else; sinusoids break that, and a shift of position is a rotation of them.";
   r.formula =
       "attention(πx) = π attention(x)\n"
       "P_{i,2j} = sin(i ω_{j}),  P_{i,2j+1} = cos(i ω_{j}),  ω_{j} = 10000^{−2j/d}\n"
@@ -150,11 +149,11 @@ Result run_positions(const Settings& set) {
     for (int64_t j = 0; j < d / 2; ++j) expected += std::cos(double(k) * frequency(j, d));
     if (k >= n) continue;
     for (const int64_t i : {int64_t{0}, n - 1 - k}) {
-      r.exact(at("distance", double(k)) + at(", i", double(i)), "P_i·P_{i+k}, over d", expected / double(d),
+      r.exact(at("distance", double(k)) + at(", i", double(i)), "P_i·P_(i+k), over d", expected / double(d),
               similar.at({i, i + k}) / double(d));
     }
   }
-  r.exact(at("shift", double(shift)), "largest |P_{i+k} − R_k P_i|", 0, rotation_error(p, shift));
+  r.exact(at("shift", double(shift)), "largest |P_(i+k) − R_k P_i|", 0, rotation_error(p, shift));
 
   // Rotary positions: turn q and k themselves, and every score depends on the distance alone.
   const Tensor q = gaussian(n, d, rng) * (1 / std::sqrt(double(d))), k = gaussian(n, d, rng);
@@ -164,9 +163,8 @@ Result run_positions(const Settings& set) {
           largest_difference(here, there));
   draw(r, p, similar, set.get_integer("column"));
   r.note(
-      "Positions are needed wherever order carries meaning; a class token over a bag of features, or attention masked "
-      "to "
-      "a window, may do without.");
+      "Positions are needed wherever order carries meaning, as in a sentence; a set needs none. A causal mask "
+      "alone breaks the symmetry too: each query then sees a different number of keys.");
   return r;
 }
 

@@ -10,13 +10,13 @@ namespace qkv::lab {
 namespace {
 
 std::string judged(const Row& row) {
-  const char* const mark = row.agrees() ? " ✓" : " ✗";
+  const char* const mark = row.agrees() ? "\u00a0✓" : "\u00a0✗";
   switch (row.kind) {
     case Kind::exact:
       return std::string("exact") + mark;
     case Kind::sampled:
       if (row.standard_error <= 0) return std::string("exact") + mark;
-      return format_number(std::abs(row.difference()) / row.standard_error, 2) + " s.e." + mark;
+      return format_number(std::abs(row.difference()) / row.standard_error, 2) + "\u00a0s.e." + mark;
     case Kind::first_order:
       return "≤ " + format_number(row.tolerance, 2) + mark;
     case Kind::timed:
@@ -60,6 +60,18 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// Charts that stand side by side are a little smaller than a single one.
+std::vector<Drawing> draw_all(const Result& result) {
+  const auto charts = std::count_if(result.pictures.begin(), result.pictures.end(),
+                                    [](const Picture& p) { return std::holds_alternative<Plot>(p); });
+  std::vector<Drawing> drawings;
+  for (Picture picture : result.pictures) {
+    if (auto* plot = std::get_if<Plot>(&picture); plot && charts > 1) plot->width = 450;
+    drawings.push_back(draw_picture(picture));
+  }
+  return drawings;
+}
+
 }  // namespace
 
 Table result_table(const Result& result) {
@@ -94,12 +106,10 @@ std::string terminal_result(const Experiment& experiment, const Result& result, 
 }
 
 void add_to_report(Report& report, const Experiment& experiment, const Settings& set, const Result& result) {
-  constexpr size_t kFold = 24;  // longer tables are folded away
-  report.section(experiment.name).paragraph(result.claim);
-  for (const std::string& line : lines_of(plain_formula(result.formula))) report.formula(line);
-  std::vector<Drawing> drawings;
-  for (const Picture& picture : result.pictures) drawings.push_back(draw_picture(picture));
-  report.figures(drawings);
+  constexpr size_t kFold = 20;  // longer tables are folded away
+  report.section(std::string(experiment.name) + ": " + experiment.summary).paragraph(result.claim);
+  for (const std::string& line : lines_of(result.formula)) report.formula(line);
+  report.figures(draw_all(result));
   if (result.rows.size() > kFold) {
     report.folded_table(verdict(result) + " Show them.", result_table(result));
   } else {
@@ -112,10 +122,10 @@ void add_to_report(Report& report, const Experiment& experiment, const Settings&
 }
 
 Drawing draw_result(const Experiment& experiment, const Result& result) {
-  std::vector<Drawing> drawings;
-  for (const Picture& picture : result.pictures) drawings.push_back(draw_picture(picture));
+  std::vector<Drawing> drawings = draw_all(result);
   if (drawings.size() == 1) return drawings[0];
-  return arrange("", std::move(drawings), 1, experiment.summary);
+  const int columns = drawings[0].width + drawings[1].width < 1100 ? 2 : 1;
+  return arrange(experiment.summary, std::move(drawings), columns);
 }
 
 }  // namespace qkv::lab

@@ -48,11 +48,11 @@ Result run_running_linear(const Settings& set) {
 
   Result r;
   r.claim =
-      "Self-attention whose weights are the identity (positional keys, β → ∞) and whose values carry a linear map W is "
-      "that linear layer run over the positions: a 1×1 convolution.";
+      "Self-attention whose weights are the identity (positional keys, β → ∞) and whose values carry a linear map "
+      "W is that linear layer run over the positions: a 1×1 convolution.";
   r.formula =
-      "q_{i} = k_{i} orthonormal, v_{i} = W x_{i}:  H_{i} = α W x_{i} + (1 − α)·(mean of the other W x_{j}),  "
-      "α = e^{β}/(e^{β} + n − 1)\n"
+      "q_{i} = k_{i} orthonormal, v_{i} = W x_{i}:  H_{i} = α W x_{i} + (1 − α)·(mean of the other W x_{j}),  α = "
+      "e^{β}/(e^{β} + n − 1)\n"
       "β = 0:  H_{i} = W x̄ for every i";
   for (const double share : {0.0, 0.05, 0.1, 0.25, 0.5, 1.0}) {
     const double beta = share * set.get_number("beta"), alpha = 1 / (1 + double(n - 1) * std::exp(-beta));
@@ -79,8 +79,9 @@ Result run_running_linear(const Settings& set) {
                       channel("attention, β = 2", attend(with_scale(2)), 2, Marks::kLineAndDots),
                       channel("attention, β = 0", flat, 1, Marks::kLineAndDots)}});
   r.note(
-      "Common wrong answer: \"β = 0 gives a running linear layer\". At β = 0 every position sees the same average, so "
-      "all outputs are equal; each position keeps its own input only as β → ∞ (or with hard attention).");
+      "Common wrong answer: \"β = 0 gives a running linear layer\". At β = 0 every position sees the same "
+      "average, so all outputs are equal; each position keeps its own input only as β → ∞ (or with hard "
+      "attention).");
   return r;
 }
 

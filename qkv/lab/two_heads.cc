@@ -134,24 +134,24 @@ Result run_two_heads(const Settings& set) {
   const auto seed = static_cast<uint64_t>(set.get_integer("seed"));
   Result r;
   r.claim =
-      "Two heads, q_1 = tμ_a and q_2 = tμ_b, averaged, give ½(v_a + v_b) with a far smaller variance than one head, "
-      "because a head that looks for one key alone does not care how long that key is.";
+      "Two heads, q_1 = tμ_a and q_2 = tμ_b, averaged, give ½(v_a + v_b) with a far smaller variance than one "
+      "head, because a head that looks for one key alone does not care how long that key is.";
   r.formula =
       "c = ½(c_{1} + c_{2}),  c_{1} ≈ v_{a} and c_{2} ≈ v_{b} while λ_{a}, λ_{b} > 0\n"
-      "Var c = ¼(Var S_{1} |v_{a} − v̄_{≠a}|^{2} + Var S_{2} |v_{b} − v̄_{≠b}|^{2}),  S_{1} = e^{tλ_{a}}/(e^{tλ_{a}} + m "
-      "− "
-      "1),  P(λ < 0) = Φ(−1/s)";
+      "Var c = ¼(Var S_{1} |v_{a} − v̄_{≠a}|^{2} + Var S_{2} |v_{b} − v̄_{≠b}|^{2}),  S_{1} = "
+      "e^{tλ_{a}}/(e^{tλ_{a}} + m − 1),  P(λ < 0) = Φ(−1/s)";
   noiseless_case(r, base, seed);
   noisy_case(r, "k_a noisy", base, samples, seed);
   NoisyLookup every = base;
   every.variance_others = base.variance_a;
   noisy_case(r, "all keys noisy", every, samples, seed);
   r.note(
-      "A negative λ_a turns key a away from head 1, which then averages all the other values; such draws are reported "
-      "apart.");
+      "A negative λ_a turns key a away from head 1, which then averages all the other values; such draws are "
+      "reported apart.");
   r.note(
-      "Common wrong answer: q_1 = t(μ_a + μ_b), q_2 = t(μ_a − μ_b). Weights are never negative, so the second head "
-      "cannot subtract: it copies v_a, and the mean is ¾ v_a + ¼ v_b, with the swing of the first head on top.");
+      "Common wrong answer: q_1 = t(μ_a + μ_b), q_2 = t(μ_a − μ_b). Weights are never negative, so the second "
+      "head cannot subtract: it copies v_a, and the mean is ¾ v_a + ¼ v_b, with the swing of the first head on "
+      "top.");
   return r;
 }
 

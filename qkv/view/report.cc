@@ -23,6 +23,30 @@ std::string element(const char* tag, const std::string& text, const std::string&
   return std::string("<") + tag + attributes + ">" + escape_markup(text) + "</" + tag + ">\n";
 }
 
+// Escaped text in which _{…} and ^{…}, nested or not, are sub- and superscripts; other braces stay.
+std::string formula_markup(const std::string& text) {
+  std::string out;
+  std::vector<const char*> open;  // what each open brace closes with
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool brace = i + 1 < text.size() && text[i + 1] == '{';
+    if (brace && (text[i] == '_' || text[i] == '^')) {
+      out += text[i] == '_' ? "<sub>" : "<sup>";
+      open.push_back(text[i] == '_' ? "</sub>" : "</sup>");
+      ++i;
+    } else if (text[i] == '{') {
+      out += '{';
+      open.push_back("}");
+    } else if (text[i] == '}' && !open.empty()) {
+      out += open.back();
+      open.pop_back();
+    } else {
+      out += text[i];
+    }
+  }
+  for (; !open.empty(); open.pop_back()) out += open.back();
+  return out;
+}
+
 }  // namespace
 
 Report::Report(std::string title, std::string subtitle) : title_(std::move(title)), subtitle_(std::move(subtitle)) {}
@@ -44,7 +68,7 @@ Report& Report::paragraph(const std::string& text) {
 }
 
 Report& Report::formula(const std::string& text) {
-  body_ += element("p", text, " class=\"formula\"");
+  body_ += "<p class=\"formula\">" + formula_markup(escape_markup(text)) + "</p>\n";
   return *this;
 }
 

@@ -25,8 +25,9 @@ class Report {
   Report& section(const std::string& title);
   Report& subsection(const std::string& title);
   Report& paragraph(const std::string& text);
-  /// Set apart and in monospace: a formula, a command, an excerpt.
+  /// Set apart: a formula, in which x_{i} and e^{t} become sub- and superscripts.
   Report& formula(const std::string& text);
+  /// Set apart and in monospace: a command, an excerpt.
   Report& code(const std::string& text);
   Report& list(const std::vector<std::string>& items);
   /// Names and values in a compact grid: a configuration.

@@ -33,10 +33,11 @@ nav { background: var(--raised); border-radius: 10px; padding: 0.9rem 1.2rem; ma
 nav ol { margin: 0; padding-left: 1.3rem; columns: 16rem; column-gap: 2rem; }
 nav li { break-inside: avoid; }
 .formula {
-  font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; background: var(--raised);
+  font-family: ui-serif, Georgia, "DejaVu Serif", serif; background: var(--raised); max-width: 56rem;
   border-left: 4px solid var(--accent); border-radius: 0 8px 8px 0; padding: 0.6rem 1rem; white-space: pre-wrap;
-  overflow-wrap: anywhere;
+  overflow-wrap: anywhere; margin: 0.5rem 0;
 }
+.formula sub, .formula sup { font-size: 0.75em; line-height: 0; }
 pre { background: var(--raised); border-radius: 8px; padding: 0.9rem 1rem; overflow-x: auto; line-height: 1.45; }
 code { font: 0.9rem ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 .scroll { overflow-x: auto; max-width: 100%; }

@@ -149,6 +149,11 @@ TEST(Explain, OwnMatricesFromFilesAndInline) {
   EXPECT_NEAR(json["steps"].back()["values"][0][0].get<double>(), (10 * a + 20 * b) / (a + b), 1e-12);
 }
 
+TEST(Explain, AFullDiskIsNotSilent) {
+  EXPECT_EQ(WEXITSTATUS(std::system((qkv::testing::shell_quoted(QKV_PROGRAM) + " explain >/dev/full 2>&1").c_str())),
+            1);
+}
+
 TEST(Explain, ParsesMatrices) {
   const Tensor m = parse_matrix(" 1, -2.5 ; 3 4e1;", "--x");
   EXPECT_EQ(m.shape(), (Shape{2, 2}));
@@ -175,6 +180,7 @@ TEST(Explain, RefusesWithOneLine) {
   expect_refused({"explain", "--x", "/missing.npy"}, 1, "No such file");
   expect_refused({"explain", "--json", "--latex"}, 2, "exclude");
   expect_refused({"explain", "--heads", "2"}, 2, "need --x");
+  expect_refused({"explain", "--x", "/no\nsuch.npy"}, 1, "/no?such.npy");
 }
 
 }  // namespace

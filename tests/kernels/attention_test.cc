@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "attention_cases.h"
+#include "attention_data.h"
 #include "qkv/base/parallel.h"
 #include "qkv/kernels/simd_target.h"
 
@@ -153,21 +153,22 @@ TEST_P(AttentionCases, StatisticsMatchReference) {
   if (GetParam().poison == cases::Poison::seen) GTEST_SKIP() << "statistics of NaN";
   AttentionData<double> want(GetParam());
   AttentionData<float> got(GetParam());
-  std::vector<double> expected[4];
-  std::vector<float> stats[4];
+  std::vector<double> expected[5];
+  std::vector<float> stats[5];
   const auto run = [&](auto& data, auto& arrays, auto&& fn) {
     auto at = data.outputs().lse;
-    AttentionStats<std::remove_reference_t<decltype(*at.data)>> s{at, at, at, at};
-    for (int i = 0; i < 4; ++i) arrays[i].resize(data.lse.size());
+    AttentionStats<std::remove_reference_t<decltype(*at.data)>> s{at, at, at, at, at};
+    for (int i = 0; i < 5; ++i) arrays[i].resize(data.lse.size());
     s.entropy.data = arrays[0].data();
     s.max_weight.data = arrays[1].data();
     s.argmax.data = arrays[2].data();
     s.mean_distance.data = arrays[3].data();
+    s.lse.data = arrays[4].data();
     fn(data.in, s);
   };
   run(want, expected, [](const auto& in, const auto& s) { reference::attention_stats(in, s); });
   run(got, stats, [](const auto& in, const auto& s) { attention_stats(in, s); });
-  for (const int i : {0, 1, 2, 3}) EXPECT_LT(difference(stats[i], expected[i]), 5e-5) << "statistic " << i;
+  for (const int i : {0, 1, 2, 3, 4}) EXPECT_LT(difference(stats[i], expected[i]), 5e-5) << "statistic " << i;
 }
 
 // Sequence b of a batch on its own: only its own queries and its own keys, nothing padded.

@@ -97,9 +97,9 @@ class GemmTest : public testing::TestWithParam<std::string> {
 TEST_P(GemmTest, EverySmallShape) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
-      for (const int64_t M : {1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 17, 29, 43})
-        for (const int64_t N : {1, 3, 8, 15, 16, 17, 31, 32, 33, 70})
-          for (const int64_t K : {1, 2, 7, 16, 33}) check({.M = M, .N = N, .K = K, .ta = ta, .tb = tb});
+      for (const int64_t M : {1, 2, 3, 4, 5, 7, 14, 15, 29, 43})
+        for (const int64_t N : {1, 3, 16, 17, 32, 33, 70})
+          for (const int64_t K : {1, 7, 33}) check({.M = M, .N = N, .K = K, .ta = ta, .tb = tb});
 }
 
 TEST_P(GemmTest, BlocksOfEveryDimension) {
@@ -109,8 +109,8 @@ TEST_P(GemmTest, BlocksOfEveryDimension) {
       check(
           {.M = 240, .N = 70, .K = 300, .ta = ta, .tb = tb, .bias = true, .pre = true, .activation = Activation::relu});
       check({.M = 460, .N = 33, .K = 40, .ta = ta, .tb = tb, .accumulate = true});
-      check({.M = 9, .N = 40, .K = 5000, .ta = ta, .tb = tb, .bias = true});
-      check({.M = 230, .N = 40, .K = 2500, .ta = ta, .tb = tb, .bias = true});
+      check({.M = 9, .N = 40, .K = 1500, .ta = ta, .tb = tb, .bias = true});
+      check({.M = 260, .N = 33, .K = 2100, .ta = ta, .tb = tb, .bias = true});
       check({.M = 3, .N = 700, .K = 300, .ta = ta, .tb = tb, .bias = true});
     }
 }

@@ -46,7 +46,9 @@ TEST_P(EveryExperiment, AgreesWithItsPredictions) {
   for (const Row& row : r.rows) {
     if (row.kind == Kind::timed) continue;  // a busy machine must not fail a test
     EXPECT_TRUE(row.agrees()) << shown(row);
-    if (row.kind == Kind::exact) EXPECT_LE(std::abs(row.difference()), 1e-5) << shown(row);
+    if (row.kind == Kind::exact) {
+      EXPECT_LE(std::abs(row.difference()), 1e-5) << shown(row);
+    }
     if (row.kind == Kind::sampled && row.standard_error > 0) {
       EXPECT_LE(std::abs(row.difference()), 3 * row.standard_error) << shown(row);
     }
@@ -102,10 +104,10 @@ INSTANTIATE_TEST_SUITE_P(Lab, EveryExperiment, testing::ValuesIn(names()), [](co
 });
 
 TEST(Lab, ListsEveryExperimentOnce) {
-  const char* const expected[] = {"copy",          "average",       "noisy-keys",      "two-heads",
-                                  "beta",          "perturbed-key", "elongated-key",   "key-query-value",
-                                  "identity",      "running-linear", "convolution",    "positions",
-                                  "cost",          "masks",         "normalisers",     "worked"};
+  const char* const expected[] = {"copy",     "average",        "noisy-keys",    "two-heads",
+                                  "beta",     "perturbed-key",  "elongated-key", "key-query-value",
+                                  "identity", "running-linear", "convolution",   "positions",
+                                  "cost",     "masks",          "normalisers",   "worked"};
   ASSERT_EQ(experiment_table().size(), std::size(expected));
   for (size_t i = 0; i < std::size(expected); ++i) EXPECT_STREQ(experiment_table()[i].name, expected[i]);
 }
@@ -129,7 +131,9 @@ TEST(Lab, FirstOrderErrorShrinksAsTheSquareOfTheStep) {
   for (const Row& row : r.rows) {
     if (row.kind != Kind::first_order || row.at == "ε reversed") continue;
     const double error = std::abs(row.difference());
-    if (++seen > 5) EXPECT_NEAR(before / error, 4, 0.05) << shown(row);
+    if (++seen > 5) {
+      EXPECT_NEAR(before / error, 4, 0.05) << shown(row);
+    }
     before = error;
   }
   EXPECT_EQ(seen, 11);
@@ -149,7 +153,7 @@ TEST(Lab, ConvolutionIsExactForKernels3And5) {
   for (const char* channels : {"3", "8"}) {
     const Result r = run("convolution", {{"channels", channels}});
     for (const char* kernel : {"3", "5"}) {
-      for (const std::string count : {std::string("1"), std::string(channels)}) {
+      for (const std::string& count : {std::string("1"), std::string(channels)}) {
         const std::string point = std::string("kernel ") + kernel + ", channels " + count;
         EXPECT_LE(find_row(r, point, "largest error, β = 30").measured, 1e-5);
         EXPECT_LE(find_row(r, point, "largest error, hard").measured, 1e-5);
@@ -212,24 +216,22 @@ TEST_P(Refused, WithOneClearLine) {
 }
 INSTANTIATE_TEST_SUITE_P(
     Lab, Refused,
-    testing::Values(Nonsense{"copy", {{"keys", "0"}}, "--keys: '0'"}, Nonsense{"copy", {{"keys", "-3"}}, "--keys"},
-                    Nonsense{"copy", {{"keys", "17"}}, "17 orthonormal keys need at least 17 dimensions"},
-                    Nonsense{"copy", {{"t", "nan"}}, "--t"}, Nonsense{"average", {{"dim", "9"}}, "--dim 9 is too small"},
-                    Nonsense{"noisy-keys", {{"variance", "-1"}}, "--variance: '-1'"},
-                    Nonsense{"noisy-keys", {{"dim", "4"}}, "--dim 4 is too small"},
-                    Nonsense{"two-heads", {{"samples", "0"}}, "--samples"},
-                    Nonsense{"two-heads", {{"sigma", "-0.5"}}, "--sigma"},
-                    Nonsense{"beta", {{"words", "one"}}, "--words"}, Nonsense{"beta", {{"query", "42"}}, "'42'"},
-                    Nonsense{"perturbed-key", {{"step", "0"}}, "--step"},
-                    Nonsense{"elongated-key", {{"alpha", "1"}}, "--alpha"},
-                    Nonsense{"key-query-value", {{"dim", "3"}}, "at least 4 dimensions"},
-                    Nonsense{"identity", {{"order", "sideways"}}, "reverse, shift, random"},
-                    Nonsense{"running-linear", {{"keys", "20"}}, "--dim 16 is too small"},
-                    Nonsense{"convolution", {{"kernel", "0"}}, "--kernel"},
-                    Nonsense{"positions", {{"dim", "7"}}, "even"}, Nonsense{"masks", {{"valid", "9"}}, "--valid 9"},
-                    Nonsense{"normalisers", {{"scores", "1,x"}}, "--scores"},
-                    Nonsense{"normalisers", {{"scores", "1"}}, "at least two"},
-                    Nonsense{"worked", {{"part", "four"}}, "one-head"}));
+    testing::Values(
+        Nonsense{"copy", {{"keys", "0"}}, "--keys: '0'"}, Nonsense{"copy", {{"keys", "-3"}}, "--keys"},
+        Nonsense{"copy", {{"keys", "17"}}, "17 orthonormal keys need at least 17 dimensions"},
+        Nonsense{"copy", {{"t", "nan"}}, "--t"}, Nonsense{"average", {{"dim", "9"}}, "--dim 9 is too small"},
+        Nonsense{"noisy-keys", {{"variance", "-1"}}, "--variance: '-1'"},
+        Nonsense{"noisy-keys", {{"dim", "4"}}, "--dim 4 is too small"},
+        Nonsense{"two-heads", {{"samples", "0"}}, "--samples"}, Nonsense{"two-heads", {{"sigma", "-0.5"}}, "--sigma"},
+        Nonsense{"beta", {{"words", "one"}}, "--words"}, Nonsense{"beta", {{"query", "42"}}, "'42'"},
+        Nonsense{"perturbed-key", {{"step", "0"}}, "--step"}, Nonsense{"elongated-key", {{"alpha", "1"}}, "--alpha"},
+        Nonsense{"key-query-value", {{"dim", "3"}}, "at least 4 dimensions"},
+        Nonsense{"identity", {{"order", "sideways"}}, "reverse, shift, random"},
+        Nonsense{"running-linear", {{"keys", "20"}}, "--dim 16 is too small"},
+        Nonsense{"convolution", {{"kernel", "0"}}, "--kernel"}, Nonsense{"positions", {{"dim", "7"}}, "even"},
+        Nonsense{"masks", {{"valid", "9"}}, "--valid 9"}, Nonsense{"normalisers", {{"scores", "1,x"}}, "--scores"},
+        Nonsense{"normalisers", {{"scores", "1"}}, "at least two"},
+        Nonsense{"worked", {{"part", "four"}}, "one-head"}));
 
 TEST(Lab, UnknownExperimentIsRefusedWithTheList) {
   try {
@@ -262,7 +264,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Variation{"noisy-keys", {{"t", "3"}, {"epsilon", "0.001"}}},
                     Variation{"noisy-keys", {{"variance", "0"}, {"epsilon", "0"}}},
                     Variation{"two-heads", {{"keys", "3"}, {"dim", "3"}, {"t", "5"}}},
-                    Variation{"two-heads", {{"variance", "0"}}}, Variation{"two-heads", {{"sigma", "0.2"}, {"t", "50"}}},
+                    Variation{"two-heads", {{"variance", "0"}}},
+                    Variation{"two-heads", {{"sigma", "0.2"}, {"t", "50"}}},
                     Variation{"beta", {{"beta", "7"}, {"keys", "5"}, {"dim", "64"}}},
                     Variation{"beta", {{"words", "red,green,blue"}, {"query", "GREY"}}},
                     Variation{"perturbed-key", {{"keys", "2"}, {"dim", "2"}, {"beta", "5"}}},

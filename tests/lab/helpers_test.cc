@@ -41,7 +41,7 @@ TEST(MeanEntropy, HasItsLimits) {
   EXPECT_NEAR(mean_entropy_of_normal_scores(2, 1), 0, 1e-10);  // one key has all the weight
   // Small σ: ln m − σ²(1 − 1/m)/2 + O(σ³), from the entropy's second derivative at uniform weights.
   EXPECT_NEAR(mean_entropy_of_normal_scores(0.01, 10), std::log(10) - 1e-4 * 0.9 / 2, 1e-7);
-  EXPECT_LT(mean_entropy_of_normal_scores(300, 10), 0.02);
+  EXPECT_LT(mean_entropy_of_normal_scores(60, 10), 0.1);
 }
 
 TEST(MeanEntropy, AgreesWithTwoKeysByDirectIntegral) {
@@ -87,6 +87,7 @@ TEST(NoisyLookup, SharesOfTheSplitSumToOne) {
 TEST(PlainFormula, DropsBraces) {
   EXPECT_EQ(plain_formula("α_{a} = e^{βt}/2"), "α_a = e^(βt)/2");
   EXPECT_EQ(plain_formula("n^{2}d, P_{i,2j}"), "n²d, P_(i,2j)");
+  EXPECT_EQ(plain_formula("e^{tλ_{a}} + 1"), "e^(tλ_a) + 1");
   EXPECT_EQ(plain_formula("no braces"), "no braces");
   EXPECT_EQ(plain_formula("open_{end"), "open_(end)");
 }
@@ -130,7 +131,7 @@ TEST(Present, TerminalTextAndReportHoldClaimFormulaAndNumbers) {
   Terminal plain;
   plain.width = 100;
   const std::string text = terminal_result(e, r, plain);
-  for (const char* part : {"average: ", "e^(βt)", "predicted", "measured", "0.202305", "All 24 rows agree", "59.5 %"}) {
+  for (const char* part : {"average: ", "e^(βt)", "predicted", "measured", "0.202305", "All 24 rows agree", "59.5%"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
   }
   Report report("lab");

@@ -146,6 +146,15 @@ Report sample() {
   return report;
 }
 
+TEST(Report, FormulasHaveSubscriptsAndStayEscaped) {
+  Report report("t");
+  report.formula("e^{tλ_{a}} < x_{i}").formula("{a} b} ^{<b>").formula("x_{open");
+  const std::string html = report.html();
+  EXPECT_NE(html.find(">e<sup>tλ<sub>a</sub></sup> &lt; x<sub>i</sub></p>"), std::string::npos);
+  EXPECT_NE(html.find(">{a} b} <sup>&lt;b&gt;</sup></p>"), std::string::npos);
+  EXPECT_NE(html.find(">x<sub>open</sub></p>"), std::string::npos);
+}
+
 TEST(Report, EverythingIsEscapedAndSelfContained) {
   const std::string html = sample().html();
   for (const char* bad :

@@ -1,0 +1,270 @@
+// Attention: the whole case table is verified, then the shapes people use are timed; useful GFLOP/s, share of the
+// FMA peak, and with TRIXIE set the ratio to the best of PyTorch and ONNX Runtime, timed turn by turn with qkv's.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/bench.h"
+#include "bench/peer_process.h"
+#include "qkv/base/parallel.h"
+#include "tests/attention_data.h"
+
+namespace qkv::bench {
+namespace {
+
+using cases::AttentionCase;
+using cases::AttentionData;
+
+double seconds_now() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+// Largest difference relative to the largest finite expected value.
+double difference(const std::vector<float>& got, const std::vector<double>& want) {
+  double worst = 0, top = 0.1;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (!std::isfinite(want[i])) continue;
+    worst = std::max(worst, std::abs(static_cast<double>(got[i]) - want[i]));
+    top = std::max(top, std::abs(want[i]));
+  }
+  return worst / top;
+}
+
+// Outputs and gradients of one case against the double-precision reference.
+bool verify(const AttentionCase& c) {
+  AttentionData<double> want(c);
+  AttentionData<float> got(c);
+  kernels::reference::attention_forward(want.in, want.outputs());
+  kernels::reference::attention_backward(want.in, want.grads());
+  kernels::attention_forward(got.in, got.outputs());
+  kernels::attention_backward(got.in, got.grads());
+  const double error = std::max({difference(got.out, want.out), difference(got.d_q, want.d_q),
+                                 difference(got.d_k, want.d_k), difference(got.d_v, want.d_v)});
+  if (error < 2e-5) return true;
+  std::fprintf(stderr, "%s: off by %g of the largest value (allowed 2e-5)\n", c.name.c_str(), error);
+  return false;
+}
+
+// The table, and every timed shape with its batch, heads and length cut down where the reference would take minutes.
+bool verify_all() {
+  bool right = true;
+  std::vector<AttentionCase> table = cases::attention_cases();
+  for (AttentionCase c : cases::timed_attention_cases()) {
+    c.dims.B = std::min<int64_t>(c.dims.B, 2);
+    c.dims.H = c.dims.Hkv = std::min<int64_t>(c.dims.H, 2);
+    c.dims.Lq = std::min<int64_t>(c.dims.Lq, 512);
+    c.dims.Lk = c.dims.Lq == 1 ? c.dims.Lk : c.dims.Lq;
+    table.push_back(c);
+  }
+  for (const AttentionCase& c : table) right = verify(c) && right;
+  if (right) std::fprintf(stderr, "%zu cases right\n", table.size());
+  return right;
+}
+
+// One contestant's mean seconds of a call, each time it is asked.
+struct Contestant {
+  std::string name;
+  std::function<double(double seconds)> run;
+  std::vector<double> samples;
+
+  double best() const { return *std::min_element(samples.begin(), samples.end()); }
+};
+
+double run_for(const std::function<void()>& call, double seconds) {
+  call();
+  const double start = seconds_now();
+  for (int64_t calls = 1;; ++calls) {
+    call();
+    const double spent = seconds_now() - start;
+    if (spent >= seconds) return spent / static_cast<double>(calls);
+  }
+}
+
+double useful_flops(const AttentionCase& c, const AttentionData<float>& data, bool both) {
+  const auto [B, H, Hkv, Lq, Lk, D, Dv] = c.dims;
+  double keys = static_cast<double>(B * Lk);
+  if (c.causal) keys /= 2;
+  if (c.window_left >= 0) keys = static_cast<double>(B * std::min(Lk, c.window_left + 1));
+  if (!data.key_lens.empty()) keys = 0;
+  for (const int64_t n : data.key_lens) keys += static_cast<double>(n);
+  return (both ? 3.0 : 1.0) * 2.0 * keys * static_cast<double>(H * Lq * (D + Dv));
+}
+
+// Keys and values beyond any cache, taken turn by turn, so that one query reads them from memory.
+struct Rotation {
+  explicit Rotation(const AttentionCase& c) : sets(c.dims.Lq == 1 ? 40 : 1) {
+    size = static_cast<size_t>(c.dims.B * c.dims.Hkv * c.dims.Lk * c.dims.D);
+    if (sets > 1) k.assign(size * static_cast<size_t>(sets), 0.01f), v = k;
+  }
+  void next(AttentionData<float>& data) {
+    if (sets == 1) return;
+    turn = (turn + 1) % sets;
+    data.in.k.data = k.data() + size * static_cast<size_t>(turn);
+    data.in.v.data = v.data() + size * static_cast<size_t>(turn);
+  }
+  int sets, turn = 0;
+  size_t size = 0;
+  std::vector<float> k, v;
+};
+
+class Bench {
+ public:
+  Bench(const Options& options, bool quick) : options_(options), quick_(quick) {}
+
+  bool run() {
+    if (!verify_all()) return false;
+    for (const Limits& limits : measure_limits(options_)) {
+      limits_ = limits;
+      set_num_threads(limits.threads);
+      peers_.clear();
+      for (const char* kind : {"torch", "ort"}) {
+        auto peer = PeerProcess::start(peer_command("attention_peers.py", {kind, std::to_string(limits.threads)}));
+        if (peer) peers_.push_back(std::move(peer));
+      }
+      header();
+      for (const AttentionCase& c : cases::timed_attention_cases()) {
+        run_case(c, false);
+        if (c.dims.Lq > 1) run_case(c, true);
+      }
+    }
+    return true;
+  }
+
+ private:
+  void header() const {
+    if (options_.json) return;
+    std::printf("\n%-44s %7s %10s %8s %5s", "case", "threads", "ms", "GFLOP/s", "peak");
+    if (!peers_.empty()) std::printf("   ratio to the best peer [spread]   peers, ms");
+    std::printf("\n");
+  }
+
+  void run_case(const AttentionCase& c, bool both) {
+    const auto [B, H, Hkv, Lq, Lk, D, Dv] = c.dims;
+    const std::string name = (both ? "both " : "forward ") + c.name;
+    if (name.find(options_.only) == std::string::npos || (quick_ && Lq > 2048)) return;
+    AttentionData<float> data(c);
+    Rotation rotation(c);
+    const auto outputs = data.outputs();
+    const auto grads = data.grads();
+    std::vector<Contestant> all;
+    all.push_back({"qkv",
+                   [&](double seconds) {
+                     return run_for(
+                         [&] {
+                           rotation.next(data);
+                           kernels::attention_forward(data.in, outputs);
+                           if (both) kernels::attention_backward(data.in, grads);
+                         },
+                         seconds);
+                   },
+                   {}});
+    add_peers(c, both, data, rotation.sets, all);
+    const double slice = Lq >= 2048 ? 0.01 : 0.03;
+    for (int round = 0; round < (Lq >= 8192 ? std::min(3, options_.rounds) : options_.rounds); ++round) {
+      for (Contestant& who : all) {
+        // The threads of the one before may still spin for a moment.
+        if (all.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(15));
+        who.samples.push_back(who.run(slice));
+      }
+    }
+    report(name, c, useful_flops(c, data, both), all);
+  }
+
+  void add_peers(const AttentionCase& c, bool both, const AttentionData<float>& data, int sets,
+                 std::vector<Contestant>& all) {
+    if (!c.plain()) return;
+    const nlohmann::json request = {{"pass", both ? "both" : "forward"},
+                                    {"B", c.dims.B},
+                                    {"H", c.dims.H},
+                                    {"Lq", c.dims.Lq},
+                                    {"Lk", c.dims.Lk},
+                                    {"D", c.dims.D},
+                                    {"causal", c.causal},
+                                    {"lens", data.key_lens},
+                                    {"sets", sets}};
+    for (const auto& peer : peers_) {
+      const auto ways = nlohmann::json::parse(peer->ask("case " + request.dump()), nullptr, false);
+      if (!ways.is_array()) continue;
+      for (const std::string way : ways) {
+        all.push_back({way,
+                       [&peer, way](double seconds) {
+                         const std::string answer = peer->ask("run " + way + " " + std::to_string(seconds));
+                         return answer.empty() ? 1e9 : std::strtod(answer.c_str(), nullptr);
+                       },
+                       {}});
+      }
+    }
+  }
+
+  void report(const std::string& name, const AttentionCase& c, double flops, const std::vector<Contestant>& all) const {
+    // The ratio of each round is that round's best peer against qkv's run beside it.
+    std::vector<double> ratios;
+    for (size_t round = 0; all.size() > 1 && round < all[0].samples.size(); ++round) {
+      double peer = 1e30;
+      for (size_t i = 1; i < all.size(); ++i) peer = std::min(peer, all[i].samples[round]);
+      ratios.push_back(peer / all[0].samples[round]);
+    }
+    std::sort(ratios.begin(), ratios.end());
+    const double best = all[0].best();
+    const double bytes = 4.0 * static_cast<double>(c.dims.B * c.dims.Hkv * c.dims.Lk * (c.dims.D + c.dims.Dv));
+    if (options_.json) {
+      nlohmann::json row = {
+          {"case", "attention " + name}, {"threads", limits_.threads}, {"gflops", flops / best / 1e9}};
+      for (const Contestant& who : all) {
+        std::vector<double> sorted = who.samples;
+        std::sort(sorted.begin(), sorted.end());
+        row["best_ms"][who.name] = sorted.front() * 1e3;
+        row["median_ms"][who.name] = sorted[sorted.size() / 2] * 1e3;
+      }
+      if (!ratios.empty()) row["ratio"] = {ratios.front(), ratios[ratios.size() / 2], ratios.back()};
+      if (c.dims.Lq == 1) row["share_of_read_bandwidth"] = bytes / best / limits_.bytes;
+      std::printf("%s\n", row.dump().c_str());
+    } else {
+      std::printf("%-44s %7d %10.4f", name.c_str(), limits_.threads, best * 1e3);
+      if (c.dims.Lq == 1) {
+        std::printf(" %5.1f GB/s, %3.0f%% of the read bandwidth", bytes / best / 1e9,
+                    100 * bytes / best / limits_.bytes);
+      } else {
+        std::printf(" %8.1f %4.0f%%", flops / best / 1e9, 100 * flops / best / limits_.flops);
+      }
+      if (!ratios.empty()) {
+        std::printf("   %5.2f [%.2f, %.2f]  ", ratios[ratios.size() / 2], ratios.front(), ratios.back());
+        for (size_t i = 1; i < all.size(); ++i) std::printf("  %s %.4f", all[i].name.c_str(), all[i].best() * 1e3);
+      }
+      std::printf("\n");
+    }
+    std::fflush(stdout);
+  }
+
+  Options options_;
+  bool quick_;
+  Limits limits_;
+  std::vector<std::unique_ptr<PeerProcess>> peers_;
+};
+
+}  // namespace
+}  // namespace qkv::bench
+
+int main(int argc, char** argv) {
+  // --quick leaves out the longest sequences; the other options are those of every bench.
+  std::vector<char*> rest;
+  bool quick = false;
+  for (int i = 0; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--quick") == 0) {
+      quick = true;
+    } else {
+      rest.push_back(argv[i]);
+    }
+  }
+  const auto options = qkv::bench::parse_options(static_cast<int>(rest.size()), rest.data(),
+                                                 "bench_attention [--quick]: verifies attention, then times it");
+  return qkv::bench::Bench(options, quick).run() ? 0 : 1;
+}
