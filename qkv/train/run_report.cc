@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kExamples = 3;
 constexpr size_t kMapsShown = 12;
 constexpr size_t kSideBySide = 5;  // so many runs fit as columns
-constexpr double kWholeWidth = 940, kHalfWidth = 470, kHalfHeight = 250;
+constexpr double kWholeWidth = 640, kHalfWidth = 470, kHalfHeight = 250;
 
 double epochs_at(const EvaluationRecord& r, const std::vector<EvaluationRecord>& all) {
   // Evaluations may be several in an epoch; steps spread evenly over the epochs then.
@@ -45,9 +45,10 @@ Series curve(const ReportedRun& run, int color, const std::function<double(const
   return s;
 }
 
-std::string spread_text(const std::vector<double>& values) {
+void add_spread(std::vector<std::string>& row, const std::vector<double>& values) {
   const Spread s = spread_of(values);
-  return format_number(s.mean, 3) + " / " + format_number(s.variance, 3);
+  row.push_back(format_number(s.mean, 3));
+  row.push_back(format_number(s.variance, 3));
 }
 
 /// The same command gives the same run.
@@ -190,8 +191,9 @@ Table result_table(const std::vector<ReportedRun>& runs) {
   table.header.emplace_back("seconds");
   for (const ReportedRun& run : runs) {
     std::vector<std::string> row{run.result.label, std::to_string(run.result.parameters),
-                                 std::to_string(run.result.training.state.epoch), spread_text(losses(run, true)),
-                                 spread_text(losses(run, false))};
+                                 std::to_string(run.result.training.state.epoch)};
+    add_spread(row, losses(run, true));
+    add_spread(row, losses(run, false));
     for (const auto& [name, value] : run.result.evaluation.metrics) row.push_back(metric_text(name, value));
     for (const Breakdown& b : run.result.evaluation.breakdowns) {
       const auto at = std::find(b.x.begin(), b.x.end(), b.trained_to);
