@@ -182,8 +182,8 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
 
 Table result_table(const std::vector<ReportedRun>& runs) {
   Table table;
-  table.header = {"attention", "parameters", "epochs", "training loss (mean / variance)",
-                  "validation loss (mean / variance)"};
+  table.header = {"attention",    "parameters",           "epochs",      "mean training loss",
+                  "its variance", "mean validation loss", "its variance"};
   for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
   for (const Breakdown& b : runs[0].result.evaluation.breakdowns) {
     if (b.trained_to > 0) table.header.push_back(b.figure + " at " + b.by + " " + format_number(b.trained_to, 9));
@@ -296,6 +296,9 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs) 
   report.section("Result");
   report.paragraph(headline(runs));
   report.table(runs.size() <= kSideBySide ? transposed(result_table(runs)) : result_table(runs));
+  for (const ReportedRun& run : runs) {
+    for (const std::string& note : run.result.evaluation.notes) report.paragraph(run.result.label + ": " + note);
+  }
   for (Plot& plot : breakdown_plots(runs)) {
     plot.width = kWholeWidth;
     report.figure(draw_plot(plot));
