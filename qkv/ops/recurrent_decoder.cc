@@ -229,8 +229,8 @@ void joint_input_gradient(const Run& run, const Tensor& d_gates, Grads& d) {
   const Tensor d_w = d.buffer(kLayers, fresh);
   const int64_t G = d_w.dim(0), rows = d_gates.dim(0);
   weight_product<T>({G, run.E, rows}, matrix<const T>(d_gates), matrix<const T>(run.x), matrix<T>(d_w), !fresh);
-  weight_product<T>({G, run.W, rows}, matrix<const T>(d_gates), matrix<const T>(run.context),
-                    matrix<T>(d_w, 0, run.E), !fresh);
+  weight_product<T>({G, run.W, rows}, matrix<const T>(d_gates), matrix<const T>(run.context), matrix<T>(d_w, 0, run.E),
+                    !fresh);
 }
 
 template <class T>

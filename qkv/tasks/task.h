@@ -18,7 +18,7 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 
 /// What one batch gives the trainer.
 struct BatchLoss {
-  Tensor loss;          // [], mean over the batch's targets, recorded
+  Tensor loss = {};     // [], mean over the batch's targets, recorded
   int64_t targets = 0;  // how many targets that mean is over
   int64_t tokens = 0;   // tokens read, for the rate
 };
@@ -46,32 +46,32 @@ struct Prediction {
 
 /// One figure for each of several groups of cases: exact match by length, accuracy by class.
 struct Breakdown {
-  std::string name;    // "exact_match_by_length"
-  std::string by;      // "length"
-  std::string figure;  // "exact match"
-  std::vector<double> x, y;
-  std::vector<int64_t> counts;  // cases in each group
-  double trained_to = 0;        // groups above this were never trained on (0: no such border)
+  std::string name = {};    // "exact_match_by_length"
+  std::string by = {};      // "length"
+  std::string figure = {};  // "exact match"
+  std::vector<double> x = {}, y = {};
+  std::vector<int64_t> counts = {};  // cases in each group
+  double trained_to = 0;             // groups above this were never trained on (0: no such border)
 };
 
 /// One input with what should have come out and what did.
 struct Case {
-  std::string input, expected, predicted;
+  std::string input = {}, expected = {}, predicted = {};
 };
 
 /// What evaluation on a data set gives.
 struct Evaluation {
-  Metrics metrics;  // "loss" is always among them
-  std::vector<Breakdown> breakdowns;
-  std::vector<Case> errors;        // some that came out wrong, at most about twenty
-  std::vector<std::string> notes;  // lines to print under the figures: signatures, what was skipped
+  Metrics metrics = {};  // "loss" is always among them
+  std::vector<Breakdown> breakdowns = {};
+  std::vector<Case> errors = {};        // some that came out wrong, at most about twenty
+  std::vector<std::string> notes = {};  // lines to print under the figures: signatures, what was skipped
 };
 
 /// One input run through the model with its attention: what maps, reports and the page show.
 struct TracedExample {
-  std::vector<std::string> source, target;  // tokens; target is what the model produced
-  std::string output;
-  std::vector<AttentionTrace> attention;
+  std::vector<std::string> source = {}, target = {};  // tokens; target is what the model produced
+  std::string output = {};
+  std::vector<AttentionTrace> attention = {};
   bool target_rows = true;  // rows of "cross" and "decoder" sites are target tokens
 };
 
