@@ -26,6 +26,7 @@ void print_tables(const Evaluation& e) {
   Table figures{.header = {"figure", "value"}};
   for (const auto& [name, value] : e.metrics) figures.rows.push_back({metric_label(name), metric_text(name, value)});
   std::fputs(terminal_table(figures, terminal).c_str(), stdout);
+  for (const std::string& note : e.notes) std::printf("%s\n", note.c_str());
   for (const Breakdown& b : e.breakdowns) {
     Table table{.header = {b.by, b.figure, "cases"}};
     for (size_t i = 0; i < b.x.size(); ++i) {
@@ -54,6 +55,7 @@ std::string as_json(const std::string& run, const std::string& weights, const Ev
   for (const Case& c : e.errors)
     errors.push_back({{"input", c.input}, {"expected", c.expected}, {"predicted", c.predicted}});
   j["errors"] = errors;
+  if (!e.notes.empty()) j["notes"] = e.notes;
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -67,6 +67,7 @@ void print_result(const RunFolder& run, Task& task, const SessionResult& result)
   table.rows.push_back({"epochs", std::to_string(result.training.state.epoch)});
   table.rows.push_back({"seconds", format_number(result.training.state.seconds, 3)});
   std::fputs(("\n" + terminal_table(table, detect_terminal(STDOUT_FILENO))).c_str(), stdout);
+  for (const std::string& note : result.evaluation.notes) std::printf("%s\n", note.c_str());
   const std::vector<std::string> examples = task.examples(1);
   if (!examples.empty()) print_example_map(task, examples[0]);
   std::printf("\nreport: %s/report.html\n", run.path().c_str());

@@ -5,7 +5,7 @@
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
-#include "qkv/train/run_report.h"
+#include "qkv/kernels/simd_target.h"
 #include "qkv/train/session.h"
 
 namespace qkv::app {
@@ -18,7 +18,8 @@ constexpr const char* kFooter =
     "  qkv train --resume runs/none                       goes on after Ctrl-C, a crash or a power cut, to the same "
     "bits\n"
     "  qkv train --resume runs/none --epochs 60           goes on further\n"
-    "\nA run folder holds config.json, metrics.jsonl, TensorBoard events, checkpoints/, result.json and report.html.\n";
+    "\nCtrl-C finishes the update, saves and says how to go on (exit code 130).\n"
+    "A run folder holds config.json, metrics.jsonl, TensorBoard events, checkpoints/, result.json and report.html.\n";
 
 struct TrainArguments {
   std::string out, resume;
@@ -89,6 +90,11 @@ int run_train(const Arguments& arguments) {
     if (!a.out.empty()) throw ConfigError("--out and --resume exclude each other: a run goes on in its own folder");
     RunFolder run = open_for_resume(a.resume, name);
     apply_changes(cli, settings, run);
+    if (!run.simd().empty() && run.simd() != kernels::simd_target()) {
+      std::fprintf(stderr,
+                   "qkv: this run began with %s arithmetic and goes on with %s: as good, but not the same bits\n",
+                   run.simd().c_str(), kernels::simd_target().c_str());
+    }
     const auto task = run.make_task();
     return train_in(run, *task, a);
   }

@@ -35,10 +35,10 @@ Json to_json(const Setting& s) {
   return s.value;
 }
 
-std::string config_text(const std::string& task, const Settings& settings) {
+std::string config_text(const std::string& task, const Settings& settings, const std::string& simd) {
   Json values = Json::object();
   for (const Setting& s : settings.all()) values[s.name] = to_json(s);
-  const Json config{{"qkv", QKV_VERSION}, {"task", task}, {"simd", kernels::simd_target()}, {"settings", values}};
+  const Json config{{"qkv", QKV_VERSION}, {"task", task}, {"simd", simd}, {"settings", values}};
   return config.dump(2) + "\n";
 }
 
@@ -61,20 +61,21 @@ struct RunFolder::Lock {
   }
 };
 
-RunFolder::RunFolder(std::string path, const TaskSpec* spec, Settings settings)
-    : path_(std::move(path)), spec_(spec), settings_(std::move(settings)) {}
+RunFolder::RunFolder(std::string path, const TaskSpec* spec, Settings settings, std::string simd)
+    : path_(std::move(path)), spec_(spec), settings_(std::move(settings)), simd_(std::move(simd)) {}
 
 RunFolder RunFolder::create(const std::string& path, const TaskSpec& spec, const Settings& settings,
                             const Task& assets) {
   refuse_existing(path);
   const fs::path parent = fs::path(path).parent_path();
   if (!parent.empty()) make_folders(parent.string());
+  const std::string simd = kernels::simd_target();
   AtomicFolder building(path);
-  building.write("config.json", config_text(spec.name, settings));
+  building.write("config.json", config_text(spec.name, settings, simd));
   assets.save_assets(building.file(""));
   fs::create_directory(building.file("checkpoints"));
   building.commit();
-  return {path, &spec, settings};
+  return {path, &spec, settings, simd};
 }
 
 void RunFolder::refuse_existing(const std::string& path) {
@@ -99,7 +100,7 @@ RunFolder RunFolder::open(const std::string& path, FindTask find) {
     for (const auto& [name, value] : config.at("settings").items()) {
       settings.set(name, value.is_string() ? value.get<std::string>() : value.dump());
     }
-    return {path, &spec, std::move(settings)};
+    return {path, &spec, std::move(settings), config.value("simd", "")};
   } catch (const ConfigError& e) {
     throw IoError(file + ": " + e.what());
   } catch (const Json::exception&) {
@@ -109,7 +110,7 @@ RunFolder RunFolder::open(const std::string& path, FindTask find) {
 
 void RunFolder::change(const std::string& name, const std::string& value) {
   settings_.set(name, value);
-  write_file_atomic(path_ + "/config.json", config_text(spec_->name, settings_));
+  write_file_atomic(path_ + "/config.json", config_text(spec_->name, settings_, simd_));
 }
 
 void RunFolder::lock() {

@@ -75,6 +75,8 @@ class RunFolder {
   const std::string& path() const { return path_; }
   const TaskSpec& spec() const { return *spec_; }
   const Settings& settings() const { return settings_; }
+  /// The SIMD target the run began with: another one gives results as good, but not the same bits.
+  const std::string& simd() const { return simd_; }
   /// The run's task with its assets; weights are fresh.
   std::unique_ptr<Task> make_task() const { return spec_->make(settings_, path_); }
   /// Changes one setting of the stored configuration (resuming with more epochs).
@@ -103,13 +105,14 @@ class RunFolder {
   std::vector<EvaluationRecord> history() const;
 
  private:
-  RunFolder(std::string path, const TaskSpec* spec, Settings settings);
+  RunFolder(std::string path, const TaskSpec* spec, Settings settings, std::string simd);
   struct Lock;
   std::string average_path() const { return path_ + "/checkpoints/average"; }
 
   std::string path_;
   const TaskSpec* spec_;
   Settings settings_;
+  std::string simd_;
   std::shared_ptr<Lock> lock_;
 };
 

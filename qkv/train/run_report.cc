@@ -2,7 +2,8 @@
 #include "qkv/train/run_report.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
+#include <string_view>
 
 #include "qkv/base/error.h"
 #include "qkv/train/trace_maps.h"
@@ -51,6 +52,16 @@ void add_spread(std::vector<std::string>& row, const std::vector<double>& values
   row.push_back(format_number(s.variance, 3));
 }
 
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("._,/+-:@%=").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 /// The same command gives the same run.
 std::string command_of(const std::vector<ReportedRun>& runs) {
   std::string command = runs.size() > 1 ? "qkv compare " : "qkv train ";
@@ -65,7 +76,11 @@ std::string command_of(const std::vector<ReportedRun>& runs) {
     } else if (value == defaults.all()[i].value) {
       continue;
     }
-    command += " --" + s.name + " " + value;
+    if (s.kind == SettingKind::flag) {
+      command += (value == "true" ? " --" : " --no-") + s.name;
+    } else {
+      command += " --" + s.name + " " + shell_word(value);
+    }
   }
   return command;
 }
@@ -182,8 +197,8 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
 
 Table result_table(const std::vector<ReportedRun>& runs) {
   Table table;
-  table.header = {"attention", "parameters", "epochs", "training loss (mean / variance)",
-                  "validation loss (mean / variance)"};
+  table.header = {"attention",    "parameters",           "epochs",      "mean training loss",
+                  "its variance", "mean validation loss", "its variance"};
   for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
   for (const Breakdown& b : runs[0].result.evaluation.breakdowns) {
     if (b.trained_to > 0) table.header.push_back(b.figure + " at " + b.by + " " + format_number(b.trained_to, 9));
@@ -296,6 +311,9 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs) 
   report.section("Result");
   report.paragraph(headline(runs));
   report.table(runs.size() <= kSideBySide ? transposed(result_table(runs)) : result_table(runs));
+  for (const ReportedRun& run : runs) {
+    for (const std::string& note : run.result.evaluation.notes) report.paragraph(run.result.label + ": " + note);
+  }
   for (Plot& plot : breakdown_plots(runs)) {
     plot.width = kWholeWidth;
     report.figure(draw_plot(plot));

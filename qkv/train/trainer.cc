@@ -79,7 +79,9 @@ void Trainer::resume() {
   state_ = folder_->load(steps.back(), parameters_, *optimizer_);
   saved_step_ = state_.step;
   // What ended the run may have been a limit that is higher now.
-  if (state_.stopped == "epochs" || state_.stopped == "steps") state_.stopped.clear();
+  const bool more_epochs = state_.epoch < options_.epochs;
+  const bool more_steps = options_.steps == 0 || state_.step < options_.steps;
+  if ((state_.stopped == "epochs" || state_.stopped == "steps") && more_epochs && more_steps) state_.stopped.clear();
   for (const EvaluationRecord& r : folder_->history()) {
     if (r.step > state_.step) break;
     last_ = r;
@@ -193,9 +195,8 @@ bool Trainer::better(double value) const {
 void Trainer::evaluate() {
   const NoGrad no_grad;
   last_.validation = task_.validate();
-  for (const auto& [name, value] : last_.validation) {
-    if (!std::isfinite(value)) stop_on_nonfinite("the validation " + name, value, state_.step);
-  }
+  const double loss = figure(last_.validation, "loss");
+  if (!std::isfinite(loss)) stop_on_nonfinite("the validation loss", loss, state_.step);
   last_.step = state_.step;
   last_.epoch = state_.epoch;
   last_.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(state_.loss_targets, 1));

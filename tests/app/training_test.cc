@@ -152,6 +152,7 @@ TEST_F(Trained, ResumingWhatIsFinished) {
   const ProgramRun again = run_program({"train", "--resume", run(), "--json"});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(Json::parse(again.out).at("exact_match"), Json::parse(result_->out).at("exact_match"));
+  EXPECT_EQ(Json::parse(again.out).at("stopped"), "epochs");
   expect_refused({"train", "translate", "--resume", run()}, 2, "is of task 'reverse', not 'translate'");
   expect_refused({"train", "--resume", run(), "--hidden", "32"}, 2, "--hidden cannot change when a run is resumed");
   expect_refused({"train", "--resume", run(), "--out", run()}, 2, "exclude each other");

@@ -8,6 +8,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
 #include "qkv/nn/attention.h"
 #include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
@@ -106,6 +107,17 @@ TEST(Reverse, EveryMechanismTrainsAndTraces) {
     const double before = figure(task->validate(), "loss");
     const TrainResult result = Trainer(*task, trainer_options(s)).run();
     EXPECT_LT(figure(result.validation, "loss"), before) << spec.name;
+    {
+      const int threads = num_threads();
+      set_num_threads(threads == 1 ? 2 : 1);
+      const auto other = make_reverse(s, "");
+      Trainer(*other, trainer_options(s)).run();
+      set_num_threads(threads);
+      const auto a = parameters_of(*task), b = parameters_of(*other);
+      for (size_t i = 0; i < a.size(); ++i) {
+        EXPECT_EQ(a[i].value.to_vector(), b[i].value.to_vector()) << spec.name << " " << a[i].name;
+      }
+    }
     const TracedExample traced = task->trace("abca");
     if (std::string(spec.name) == "none") {
       EXPECT_TRUE(traced.attention.empty());
