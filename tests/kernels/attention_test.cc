@@ -200,7 +200,7 @@ TEST_P(AttentionCases, SameBitsForASequenceAloneAndInItsBatch) {
   AttentionData<float> batch(c);
   const auto [B, H, Hkv, Lq, Lk, D, Dv] = c.dims;
   // Padding queries must not reach the keys' gradients: the last third of every sequence counts as padding.
-  const auto own_queries = [&](int64_t b) {
+  const auto own_queries = [&, Lq = c.dims.Lq](int64_t b) {
     return batch.in.q_offsets ? batch.in.q_offsets[b + 1] - batch.in.q_offsets[b] : (Lq * 2 + 2) / 3;
   };
   const AttentionGrads<float> grads = batch.grads();
