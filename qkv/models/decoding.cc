@@ -9,6 +9,7 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/core/autograd.h"
+#include "qkv/kernels/rowwise.h"
 
 namespace qkv {
 namespace {
@@ -23,20 +24,31 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.row != b.row ? a.row < b.row : a.token < b.token;
 }
 
-// The k best next tokens of one row, as hypotheses that so far have log probability `before`.
+// log Σ exp of every row.
+std::vector<float> normalisers(const Tensor& scores) {
+  const auto rows = static_cast<size_t>(scores.dim(0));
+  std::vector<float> lse(rows);
+  const std::vector<int64_t> targets(rows, 0);
+  kernels::cross_entropy({.rows = scores.dim(0),
+                          .V = scores.dim(1),
+                          .logits = scores.f32(),
+                          .targets = targets.data(),
+                          .lse = lse.data()});
+  return lse;
+}
+
+// The k best next tokens of one row, as hypotheses that so far have log probability `before` - lse.
 std::vector<Candidate> best_of_row(const float* scores, int64_t V, int64_t k, int64_t row, double before) {
-  float largest = scores[0];
-  for (int64_t j = 1; j < V; ++j) largest = std::max(largest, scores[j]);
-  double total = 0;
-  for (int64_t j = 0; j < V; ++j) total += std::exp(static_cast<double>(scores[j] - largest));
-  const double lse = static_cast<double>(largest) + std::log(total);
   std::vector<Candidate> best;
-  for (int64_t j = 0; j < V; ++j) {
-    const Candidate c{before + static_cast<double>(scores[j]) - lse, row, j};
-    if (std::isnan(c.log_probability)) continue;
-    if (static_cast<int64_t>(best.size()) == k && !better(c, best.back())) continue;
+  const auto take = [&](int64_t j) {
+    const Candidate c{before + static_cast<double>(scores[j]), row, j};
+    if (std::isnan(c.log_probability)) return;
     best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
     if (static_cast<int64_t>(best.size()) > k) best.pop_back();
+  };
+  // Most tokens are worse than the k-th best so far, and one comparison says so.
+  for (int64_t j = 0; j < V; ++j) {
+    if (static_cast<int64_t>(best.size()) < k || scores[j] > scores[best.back().token]) take(j);
   }
   return best;
 }
@@ -109,11 +121,15 @@ class Search {
 
   // Replaces each sentence's live hypotheses by the best of their continuations.
   void extend(const Tensor& scores_in, int64_t length) {
-    const Tensor scores = scores_in.to(DType::f32);
+    const bool ready = scores_in.dtype() == DType::f32 && scores_in.is_contiguous();
+    const Tensor scores = ready ? scores_in : scores_in.to(DType::f32);
     const int64_t V = scores.dim(1), k = std::min(2 * options_.beam, V);
     std::vector<double> before;
+    const std::vector<float> lse = normalisers(scores);
     for (const Sentence& s : sentences_) {
-      for (const Partial& p : s.live) before.push_back(p.log_probability);
+      for (const Partial& p : s.live) {
+        before.push_back(p.log_probability - static_cast<double>(lse[before.size()]));
+      }
     }
     std::vector<std::vector<Candidate>> best(before.size());
     parallel_for(scores.dim(0), [&](int64_t row) {

@@ -25,6 +25,8 @@ Positions positions_named(const std::string& name) {
 
 EmbeddedTokens::EmbeddedTokens(const EmbeddedConfig& config, Rng& rng)
     : config_(config), embedding_(config.vocabulary, config.width, rng, config.stddev), dropout_(config.dropout) {
+  constexpr int64_t kUsual = 512;
+  if (config.positions == Positions::sinusoidal) sinusoids_ = sinusoidal_positions(kUsual, config.width);
   if (config.positions == Positions::learned) learned_ = LearnedPositions(config.longest, config.width, rng);
 }
 
@@ -40,7 +42,8 @@ Tensor EmbeddedTokens::forward(std::span<const int64_t> ids, std::span<const int
     x = add(x, learned_.forward(positions));
   } else if (config_.positions == Positions::sinusoidal) {
     const int64_t longest = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end()) + 1;
-    x = add(x, gather_rows(sinusoidal_positions(longest, config_.width).to(x.dtype()), positions));
+    const Tensor table = longest <= sinusoids_.dim(0) ? sinusoids_ : sinusoidal_positions(longest, config_.width);
+    x = add(x, gather_rows(x.dtype() == table.dtype() ? table : table.to(x.dtype()), positions));
   }
   return dropout_.forward(x, ctx);
 }

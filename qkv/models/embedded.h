@@ -39,6 +39,7 @@ class EmbeddedTokens {
   EmbeddedConfig config_;
   Embedding embedding_;
   LearnedPositions learned_;
+  Tensor sinusoids_;  // of the usual lengths; longer ones are computed when they come
   Dropout dropout_;
 };
 

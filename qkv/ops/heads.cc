@@ -12,43 +12,74 @@ namespace {
 
 constexpr int64_t kRowBlock = 64;
 
-// cos and sin of every position used, [positions, D/2] each.
+// cos and sin of the positions in use, [positions, D/2] each.
 template <class T>
 struct Turns {
-  std::vector<T> cosine, sine;
-  Turns(std::span<const int64_t> positions, int64_t D, double base) {
-    const int64_t half = D / 2, last = positions.empty() ? -1 : *std::max_element(positions.begin(), positions.end());
-    for (int64_t p = 0; p <= last; ++p) {
-      for (int64_t j = 0; j < half; ++j) {
-        const double angle =
-            static_cast<double>(p) * std::pow(base, -2.0 * static_cast<double>(j) / static_cast<double>(D));
-        cosine.push_back(static_cast<T>(std::cos(angle)));
-        sine.push_back(static_cast<T>(std::sin(angle)));
+  Turns(std::span<const int64_t> positions, int64_t D, double base) : half(D / 2) {
+    if (positions.empty()) return;
+    const auto [low, high] = std::minmax_element(positions.begin(), positions.end());
+    first = *low;
+    std::vector<double> rate;
+    for (int64_t j = 0; j < half; ++j) {
+      rate.push_back(std::pow(base, -2.0 * static_cast<double>(j) / static_cast<double>(D)));
+    }
+    for (int64_t p = *low; p <= *high; ++p) {
+      for (double r : rate) {
+        cosine.push_back(static_cast<T>(std::cos(static_cast<double>(p) * r)));
+        sine.push_back(static_cast<T>(std::sin(static_cast<double>(p) * r)));
       }
     }
   }
+  const T* cosines(int64_t p) const { return cosine.data() + (p - first) * half; }
+  const T* sines(int64_t p) const { return sine.data() + (p - first) * half; }
+
+  int64_t half = 0, first = 0;
+  std::vector<T> cosine, sine;
 };
 
-// Turns the pairs of x by sign·θ.
+// Heads of `D` side by side in rows `stride` apart.
 template <class T>
-void turn(const Tensor& x, const std::vector<int64_t>& positions, const Turns<T>& turns, T sign, const Tensor& out) {
-  const int64_t H = x.dim(1), D = x.dim(2), half = D / 2, row = x.strides()[0], head = x.strides()[1];
-  const T* from = x.data<T>();
-  T* to = out.data<T>();
-  parallel_blocks(x.dim(0), kRowBlock, [&](int64_t begin, int64_t end) {
+struct Heads {
+  T* data;
+  int64_t row_stride, head_stride;
+};
+
+struct TurnSizes {
+  int64_t rows, heads, D;
+  int64_t copied;  // columns after the heads that are copied as they are
+};
+
+// to = from with its pairs turned by sign·θ.
+template <class T>
+void turn(const TurnSizes& n, Heads<const T> from, Heads<T> to, std::span<const int64_t> positions,
+          const Turns<T>& turns, T sign) {
+  const int64_t half = n.D / 2;
+  parallel_blocks(n.rows, kRowBlock, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t p = positions[static_cast<size_t>(t)];
-      const T *c = turns.cosine.data() + p * half, *s = turns.sine.data() + p * half;
-      for (int64_t h = 0; h < H; ++h) {
-        const T* in = from + t * row + h * head;
-        T* y = to + (t * H + h) * D;
+      const T *c = turns.cosines(p), *s = turns.sines(p);
+      for (int64_t h = 0; h < n.heads; ++h) {
+        const T* x = from.data + t * from.row_stride + h * from.head_stride;
+        T* y = to.data + t * to.row_stride + h * to.head_stride;
         for (int64_t j = 0; j < half; ++j) {
-          y[j] = in[j] * c[j] - sign * in[j + half] * s[j];
-          y[j + half] = in[j + half] * c[j] + sign * in[j] * s[j];
+          const T a = x[j], b = x[j + half];
+          y[j] = a * c[j] - sign * b * s[j];
+          y[j + half] = b * c[j] + sign * a * s[j];
         }
       }
+      std::copy_n(from.data + t * from.row_stride + n.heads * n.D, n.copied,
+                  to.data + t * to.row_stride + n.heads * n.D);
     }
   });
+}
+
+void check_positions(const char* op, const Tensor& x, std::span<const int64_t> positions) {
+  if (x.dim(0) != static_cast<int64_t>(positions.size())) {
+    shape_error(op, "x=" + x.shape().str() + " with " + std::to_string(positions.size()) + " positions");
+  }
+  for (int64_t p : positions) {
+    if (p < 0) shape_error(op, "negative position " + std::to_string(p));
+  }
 }
 
 // part (+)= column c… of into.
@@ -102,29 +133,46 @@ std::vector<Tensor> split_columns(const Tensor& x, std::span<const int64_t> widt
 
 Tensor rotary(const Tensor& x_in, std::span<const int64_t> positions, double base) {
   check_defined("rotary", x_in);
-  if (x_in.rank() != 3 || x_in.dim(2) % 2 != 0 || x_in.dim(0) != static_cast<int64_t>(positions.size())) {
-    shape_error("rotary", "x=" + x_in.shape().str() + " with " + std::to_string(positions.size()) +
-                              " positions; expected [T,H,D] with D even and T positions");
+  if (x_in.rank() != 3 || x_in.dim(2) % 2 != 0) {
+    shape_error("rotary", "x=" + x_in.shape().str() + "; expected [T,H,D] with D even");
   }
-  for (int64_t p : positions) {
-    if (p < 0) shape_error("rotary", "negative position " + std::to_string(p));
-  }
+  check_positions("rotary", x_in, positions);
   const Tensor x = x_in.strides()[2] == 1 || x_in.dim(2) <= 1 ? x_in.detach() : x_in.clone();
-  const Tensor out = Tensor::empty(x.shape(), x.dtype());
-  const std::vector<int64_t> kept(positions.begin(), positions.end());
-  const int64_t D = x.dim(2);
-  dispatch(x.dtype(), [&](auto t) {
-    using T = decltype(t);
-    turn<T>(x, kept, Turns<T>(kept, D, base), T(1), out);
-  });
-  return record("rotary", out, {x_in}, [kept, D, base](const Tensor& d_out, Grads& d) {
-    const Tensor g = dense(d_out), d_x = Tensor::empty(g.shape(), g.dtype());
-    dispatch(g.dtype(), [&](auto t) {
+  const TurnSizes n{x.dim(0), x.dim(1), x.dim(2), 0};
+  const auto turned = [n, base, at = std::vector<int64_t>(positions.begin(), positions.end())](const Tensor& from,
+                                                                                               double sign) {
+    const Tensor to = Tensor::empty(from.shape(), from.dtype());
+    dispatch(from.dtype(), [&](auto t) {
       using T = decltype(t);
-      turn<T>(g, kept, Turns<T>(kept, D, base), T(-1), d_x);
+      turn<T>(n, {from.data<T>(), from.strides()[0], from.strides()[1]}, {to.data<T>(), n.heads * n.D, n.D}, at,
+              Turns<T>(at, n.D, base), static_cast<T>(sign));
     });
-    d.add(0, d_x);
-  });
+    return to;
+  };
+  return record("rotary", turned(x, 1), {x_in},
+                [turned](const Tensor& d_out, Grads& d) { d.add(0, turned(dense(d_out), -1)); });
+}
+
+Tensor rotary_columns(const Tensor& x_in, int64_t heads, int64_t D, std::span<const int64_t> positions, double base) {
+  check_defined("rotary_columns", x_in);
+  if (x_in.rank() != 2 || heads < 0 || D < 0 || D % 2 != 0 || heads * D > x_in.dim(1)) {
+    shape_error("rotary_columns", "x=" + x_in.shape().str() + " with " + std::to_string(heads) + " heads of " +
+                                      std::to_string(D) + "; expected [T,W] with W ≥ heads·D and D even");
+  }
+  check_positions("rotary_columns", x_in, positions);
+  const int64_t W = x_in.dim(1);
+  const TurnSizes n{x_in.dim(0), heads, D, W - heads * D};
+  const auto turned = [n, W, base, at = std::vector<int64_t>(positions.begin(), positions.end())](const Tensor& from,
+                                                                                                  double sign) {
+    const Tensor to = Tensor::empty(from.shape(), from.dtype());
+    dispatch(from.dtype(), [&](auto t) {
+      using T = decltype(t);
+      turn<T>(n, {from.data<T>(), W, n.D}, {to.data<T>(), W, n.D}, at, Turns<T>(at, n.D, base), static_cast<T>(sign));
+    });
+    return to;
+  };
+  return record("rotary_columns", turned(dense(x_in), 1), {x_in},
+                [turned](const Tensor& d_out, Grads& d) { d.add(0, turned(dense(d_out), -1)); });
 }
 
 }  // namespace qkv

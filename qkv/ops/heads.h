@@ -17,4 +17,9 @@ std::vector<Tensor> split_columns(const Tensor& x, std::span<const int64_t> widt
 /// Dot products of turned queries and keys depend on the difference of their positions alone. Throws ShapeError.
 Tensor rotary(const Tensor& x, std::span<const int64_t> positions, double base = 10000);
 
+/// The same on a fused projection: x [T, W], whose first heads·D columns are `heads` heads to turn (the queries and
+/// keys); the other columns (the values) are copied. Throws ShapeError.
+Tensor rotary_columns(const Tensor& x, int64_t heads, int64_t D, std::span<const int64_t> positions,
+                      double base = 10000);
+
 }  // namespace qkv

@@ -1,12 +1,11 @@
-// The attending decoder: forward step by step, back through time, weight gradients at the end.
+// The attending decoder: checks, buffers and the walk forward; the way back is in recurrent_decoder_backward.cc.
 #include "qkv/ops/recurrent_decoder.h"
 
-#include <cmath>
+#include <algorithm>
 #include <numeric>
 
-#include "qkv/kernels/attention.h"
 #include "qkv/kernels/dropout.h"
-#include "qkv/ops/recurrent_layer.h"
+#include "qkv/ops/recurrent_decoder_run.h"
 
 namespace qkv {
 namespace {
@@ -14,87 +13,10 @@ namespace {
 using namespace rnn;
 
 const char* const kOp = "recurrent_decoder";
-enum Input : size_t { kX, kKeys, kValues, kWq, kBq, kWo, kBo, kAdditive, kLayers };
-constexpr size_t kPerLayer = 6;  // w_ih, w_hh, b_ih, b_hh, h, c
-
-// Everything of one run, time-major but for the memory, which is kept in the batch's and in the order of time.
-struct Run {
-  Ragged batch;
-  std::vector<LayerRun> layers;
-  std::vector<Tensor> inputs;  // of layer l ≥ 1 after dropout, [T, H]; undefined without dropout
-  kernels::DropoutRule drop;
-  int64_t E = 0, W = 0, heads = 1, kv_heads = 1, D = 0, Dv = 0;
-  AttentionPlan plan;                   // dense and without history
-  Tensor keys, values;                  // [Tk, Hkv·D], [Tk, Hkv·Dv] in the order of time
-  std::vector<int64_t> row_at, key_at;  // offsets of one query a sequence, and of the keys in the order of time
-  Tensor x;                             // [T, E]
-  Tensor q;                             // [T, heads·D]; undefined when the state itself is the query
-  Tensor attended, lse;                 // [T, heads·Dv], [T, heads]
-  Tensor context;                       // [T, W]
-
-  const LayerRun& top() const { return layers.back(); }
-};
-
-template <class T>
-Matrix<T> matrix(const Tensor& t, int64_t first_row = 0, int64_t first_column = 0) {
-  return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1) + first_column, t.dim(1)};
-}
-
-template <class T>
-kernels::Strided<T> heads_of(T* data, int64_t heads, int64_t width) {
-  return {data, 0, width, heads * width};
-}
-
-// The kernels' arguments for queries and keys packed as the offsets say.
-template <class T>
-kernels::AttentionInputs<T> attention_inputs(const Run& run, const std::vector<int64_t>& q_at,
-                                             const std::vector<int64_t>& k_at, int64_t sequences) {
-  kernels::AttentionInputs<T> in;
-  in.dims = {sequences, run.heads, run.kv_heads, 1, 0, run.D, run.Dv};
-  for (int64_t b = 0; b < sequences; ++b) {
-    const auto i = static_cast<size_t>(b);
-    in.dims.Lq = std::max(in.dims.Lq, q_at[i + 1] - q_at[i]);
-    in.dims.Lk = std::max(in.dims.Lk, k_at[i + 1] - k_at[i]);
-  }
-  in.q_offsets = q_at.data();
-  in.k_offsets = k_at.data();
-  const ScoreRule& rule = run.plan.rule;
-  const double plain = rule.additive.defined() ? 1.0 : 1.0 / std::sqrt(static_cast<double>(run.D));
-  in.rule.scale = static_cast<T>(rule.scale.value_or(plain));
-  in.rule.softcap = static_cast<T>(rule.softcap);
-  in.rule.normaliser = rule.normaliser;
-  in.rule.additive = rule.additive.defined() ? rule.additive.data<T>() : nullptr;
-  return in;
-}
-
-template <class T>
-void attention_gradients(const kernels::AttentionInputs<T>& in, const kernels::AttentionGrads<T>& grads) {
-  if constexpr (Use<T>::fast) {
-    kernels::attention_backward(in, grads);
-  } else {
-    kernels::reference::attention_backward(in, grads);
-  }
-}
-
-// The query rows of step t: projected ones, or the top layer's state before the step.
-template <class T>
-T* query_rows(const Run& run, int64_t t) {
-  return run.q.defined() ? matrix<T>(run.q, run.top().first(t)).data
-                         : matrix<T>(run.top().h, run.top().previous(t)).data;
-}
-
-template <class T>
-kernels::AttentionInputs<T> step_inputs(const Run& run, int64_t t) {
-  auto in = attention_inputs<T>(run, run.row_at, run.key_at, run.batch.time().count(t));
-  in.q = heads_of<const T>(query_rows<T>(run, t), run.heads, run.D);
-  in.k = heads_of<const T>(run.keys.data<T>(), run.kv_heads, run.D);
-  in.v = heads_of<const T>(run.values.data<T>(), run.kv_heads, run.Dv);
-  return in;
-}
 
 // c_t from the states before step t.
 template <class T>
-void attend_step(const Run& run, int64_t t) {
+void attend_step(const DecoderRun& run, int64_t t) {
   const int64_t n = run.batch.time().count(t), at = run.top().first(t), A = run.heads * run.Dv;
   if (run.plan.query_weight.defined()) {
     multiply_transposed<T>({n, run.heads * run.D, run.top().H}, matrix<const T>(run.top().h, run.top().previous(t)),
@@ -115,22 +37,8 @@ void attend_step(const Run& run, int64_t t) {
   }
 }
 
-kernels::DropoutRule dropout_at(const Run& run, size_t layer, int64_t t) {
-  kernels::DropoutRule rule = run.drop;
-  rule.seed = mix64(rule.seed + mix64(static_cast<uint64_t>(t) * 64 + layer));
-  return rule;
-}
-
-// What layer l ≥ 1 reads at step t.
 template <class T>
-const T* layer_input(const Run& run, size_t l, int64_t t) {
-  const LayerRun& below = run.layers[l - 1];
-  return run.inputs[l].defined() ? matrix<const T>(run.inputs[l], below.first(t)).data
-                                 : matrix<const T>(below.h, below.current(t)).data;
-}
-
-template <class T>
-void forward(const Run& run) {
+void forward(const DecoderRun& run) {
   const LayerRun& first = run.layers[0];
   const int64_t G = first.gate_width();
   multiply_transposed<T>({first.T, G, run.E}, matrix<const T>(run.x), matrix<const T>(first.w_ih),
@@ -152,180 +60,6 @@ void forward(const Run& run) {
       step_forward(layer, t);
     }
   }
-}
-
-// What flows back through the run, time-major.
-struct Back {
-  std::vector<LayerGradients> layers;
-  Tensor d_out;              // [T, H] or undefined
-  Tensor d_context;          // [T, W]
-  bool has_context = false;  // whether d_context arrived from outside, so that steps add to it
-  Tensor d_attended;         // [T, heads·Dv]; d_context itself without an output weight
-  Tensor d_q;                // [T, heads·D]; undefined for uniform weights
-  Tensor d_input;            // [B, H]: of a higher layer's input at one step
-};
-
-// Gradients of step t's context, query and, through the query, of the top state before.
-template <class T>
-void attend_backward(const Run& run, const Back& back, int64_t t) {
-  const int64_t n = run.batch.time().count(t), at = run.top().first(t), A = run.heads * run.Dv, H = run.top().H;
-  const LayerRun& first = run.layers[0];
-  multiply<T>({n, run.W, first.gate_width()}, matrix<const T>(back.layers[0].d_x_gates, at),
-              matrix<const T>(first.w_ih, 0, run.E), matrix<T>(back.d_context, at), back.has_context);
-  if (run.plan.output_weight.defined()) {
-    multiply<T>({n, A, run.W}, matrix<const T>(back.d_context, at), matrix<const T>(run.plan.output_weight),
-                matrix<T>(back.d_attended, at), false);
-  }
-  if (!back.d_q.defined()) return;
-  kernels::AttentionGrads<T> grads;
-  grads.out = heads_of<const T>(matrix<T>(run.attended, at).data, run.heads, run.Dv);
-  grads.lse = heads_of<const T>(matrix<T>(run.lse, at).data, run.heads, 1);
-  grads.d_out = heads_of<const T>(matrix<T>(back.d_attended, at).data, run.heads, run.Dv);
-  grads.d_q = heads_of<T>(matrix<T>(back.d_q, at).data, run.heads, run.D);
-  attention_gradients<T>(step_inputs<T>(run, t), grads);
-  if (run.plan.query_weight.defined()) {
-    multiply<T>({n, H, run.heads * run.D}, matrix<const T>(back.d_q, at), matrix<const T>(run.plan.query_weight),
-                matrix<T>(back.layers.back().d_h), true);
-  } else {
-    Use<T>::add_to(matrix<const T>(back.d_q, at).data, back.layers.back().d_h.template data<T>(), n * H);
-  }
-}
-
-template <class T>
-void backward_steps(const Run& run, const Back& back) {
-  for (int64_t t = run.batch.longest() - 1; t >= 0; --t) {
-    const int64_t n = run.batch.time().count(t), at = run.top().first(t);
-    if (back.d_out.defined()) {
-      Use<T>::add_to(matrix<const T>(back.d_out, at).data, back.layers.back().d_h.template data<T>(), n * run.top().H);
-    }
-    for (size_t l = run.layers.size() - 1; l > 0; --l) {
-      const LayerRun &layer = run.layers[l], &below = run.layers[l - 1];
-      step_backward(layer, back.layers[l], t);
-      T* d_input = back.d_input.data<T>();
-      multiply<T>({n, below.H, layer.gate_width()}, matrix<const T>(back.layers[l].d_x_gates, at),
-                  matrix<const T>(layer.w_ih), {d_input, below.H}, false);
-      if (run.inputs[l].defined()) Use<T>::dropout(dropout_at(run, l, t), d_input, d_input, n * below.H);
-      Use<T>::add_to(d_input, back.layers[l - 1].d_h.template data<T>(), n * below.H);
-    }
-    step_backward(run.layers[0], back.layers[0], t);
-    attend_backward<T>(run, back, t);
-  }
-}
-
-// d_weight = d_yᵀ·input over all steps.
-template <class T>
-void product_gradient(const Tensor& d_y, Matrix<const T> input, Grads& d, size_t weight) {
-  if (!d.wants(weight)) return;
-  bool fresh = false;
-  const Tensor d_w = d.buffer(weight, fresh);
-  weight_product<T>({d_w.dim(0), d_w.dim(1), d_y.dim(0)}, matrix<const T>(d_y), input, matrix<T>(d_w), !fresh);
-}
-
-// W_ih of layer 0 reads [x ; c]: its columns' gradients, one product each.
-template <class T>
-void joint_input_gradient(const Run& run, const Tensor& d_gates, Grads& d) {
-  if (!d.wants(kLayers)) return;
-  bool fresh = false;
-  const Tensor d_w = d.buffer(kLayers, fresh);
-  const int64_t G = d_w.dim(0), rows = d_gates.dim(0);
-  weight_product<T>({G, run.E, rows}, matrix<const T>(d_gates), matrix<const T>(run.x), matrix<T>(d_w), !fresh);
-  weight_product<T>({G, run.W, rows}, matrix<const T>(d_gates), matrix<const T>(run.context), matrix<T>(d_w, 0, run.E),
-                    !fresh);
-}
-
-template <class T>
-void bias_gradient(const Tensor& d_y, Grads& d, size_t bias) {
-  if (!d.wants(bias)) return;
-  bool fresh = false;
-  const Tensor d_b = d.buffer(bias, fresh);
-  Use<T>::sum_rows({d_y.dim(0), d_y.dim(1), d_y.data<T>(), d_b.data<T>(), !fresh});
-}
-
-template <class T>
-void cell_weight_gradients(const Run& run, const Back& back, Grads& d) {
-  const LayerRun& first = run.layers[0];
-  const Tensor& d_gates = back.layers[0].d_x_gates;
-  if (d.wants(kX)) {
-    const Tensor d_x = Tensor::empty(run.x.shape(), run.x.dtype());
-    multiply<T>({first.T, run.E, first.gate_width()}, matrix<const T>(d_gates), matrix<const T>(first.w_ih),
-                matrix<T>(d_x), false);
-    d.add(kX, place_rows(d_x, run.batch.time().forward_rows));
-  }
-  joint_input_gradient<T>(run, d_gates, d);
-  for (size_t l = 0; l < run.layers.size(); ++l) {
-    const size_t at = kLayers + l * kPerLayer;
-    const LayerRun& layer = run.layers[l];
-    if (l > 0) {
-      const LayerRun& below = run.layers[l - 1];
-      const Tensor& dropped = run.inputs[l];
-      product_gradient<T>(back.layers[l].d_x_gates,
-                          dropped.defined() ? matrix<const T>(dropped) : matrix<const T>(below.h, below.B), d, at);
-    }
-    weight_gradients(layer, back.layers[l], {at + 1, at + 2, at + 3}, d);
-    if (d.wants(at + 4)) d.add(at + 4, in_batch_order(back.layers[l].d_h, run.batch.time()));
-    if (d.wants(at + 5)) d.add(at + 5, in_batch_order(back.layers[l].d_c, run.batch.time()));
-  }
-}
-
-// Gradients of keys, values and the additive score's weight: one pass over whole sequences, in the batch's order.
-template <class T>
-void memory_gradients(const Run& run, const Back& back, Grads& d) {
-  if (!d.wants(kKeys) && !d.wants(kValues) && !d.wants(kAdditive)) return;
-  const std::vector<int64_t>& rows = run.batch.time().forward_rows;
-  const auto packed = [&](const Tensor& t) { return place_rows(t, rows); };
-  const Tensor q = packed(run.q.defined() ? run.q : previous_states(run.top()));
-  const Tensor out = packed(run.attended), lse = packed(run.lse), d_out = packed(back.d_attended);
-  const auto wanted = [&](size_t i, const Tensor& like) {
-    return d.wants(i) ? Tensor::empty(like.shape(), like.dtype()) : Tensor();
-  };
-  const Tensor d_k = wanted(kKeys, run.plan.keys), d_v = wanted(kValues, run.plan.values);
-  auto in = attention_inputs<T>(run, run.batch.offsets(), run.plan.memory.offsets(), run.batch.sequences());
-  in.q = heads_of<const T>(q.data<T>(), run.heads, run.D);
-  in.k = heads_of<const T>(run.plan.keys.data<T>(), run.kv_heads, run.D);
-  in.v = heads_of<const T>(run.plan.values.data<T>(), run.kv_heads, run.Dv);
-  kernels::AttentionGrads<T> grads;
-  grads.out = heads_of<const T>(out.data<T>(), run.heads, run.Dv);
-  grads.lse = heads_of<const T>(lse.data<T>(), run.heads, 1);
-  grads.d_out = heads_of<const T>(d_out.data<T>(), run.heads, run.Dv);
-  if (d_k.defined()) grads.d_k = heads_of<T>(d_k.data<T>(), run.kv_heads, run.D);
-  if (d_v.defined()) grads.d_v = heads_of<T>(d_v.data<T>(), run.kv_heads, run.Dv);
-  if (d.wants(kAdditive)) grads.d_additive = d.buffer(kAdditive).data<T>();
-  attention_gradients<T>(in, grads);
-  if (d_k.defined()) d.add(kKeys, d_k);
-  if (d_v.defined()) d.add(kValues, d_v);
-}
-
-void backward(const Run& run, const std::vector<Tensor>& d_outs, Grads& d) {
-  const TimeOrder& time = run.batch.time();
-  const DType dtype = run.x.dtype();
-  const bool cell = run.top().kind == CellKind::lstm;
-  Back back;
-  for (size_t l = 0; l < run.layers.size(); ++l) {
-    const size_t at = 2 + l * (cell ? 2 : 1);
-    back.layers.push_back(start_backward(run.layers[l], d_outs[at], cell ? d_outs[at + 1] : Tensor()));
-  }
-  if (d_outs[0].defined()) back.d_out = take_rows(dense(d_outs[0]), time.forward_rows);
-  back.has_context = d_outs[1].defined();
-  back.d_context =
-      back.has_context ? take_rows(dense(d_outs[1]), time.forward_rows) : Tensor::empty(run.context.shape(), dtype);
-  back.d_attended = run.plan.output_weight.defined() ? Tensor::empty(run.attended.shape(), dtype) : back.d_context;
-  if (!run.plan.uniform) back.d_q = Tensor::empty({run.batch.rows(), run.heads * run.D}, dtype);
-  back.d_input = Tensor::empty({run.batch.sequences(), run.top().H}, dtype);
-  dispatch(dtype, [&](auto t) {
-    using T = decltype(t);
-    backward_steps<T>(run, back);
-    cell_weight_gradients<T>(run, back, d);
-    if (run.plan.query_weight.defined()) {
-      const Tensor before = previous_states(run.top());
-      product_gradient<T>(back.d_q, matrix<const T>(before), d, kWq);
-      bias_gradient<T>(back.d_q, d, kBq);
-    }
-    if (run.plan.output_weight.defined()) {
-      product_gradient<T>(back.d_context, matrix<const T>(run.attended), d, kWo);
-      bias_gradient<T>(back.d_context, d, kBo);
-    }
-    memory_gradients<T>(run, back, d);
-  });
 }
 
 void check_decoder(const Tensor& x, const Ragged& batch, const DecoderCells& cells, const AttentionPlan& plan,
@@ -357,8 +91,8 @@ void check_decoder(const Tensor& x, const Ragged& batch, const DecoderCells& cel
   if (plan.rule.dropout > 0) throw ConfigError("[recurrent_decoder] attention dropout is not available here");
 }
 
-Run start(const Tensor& x, const Ragged& batch, const DecoderCells& cells, const AttentionPlan& plan) {
-  Run run;
+DecoderRun start(const Tensor& x, const Ragged& batch, const DecoderCells& cells, const AttentionPlan& plan) {
+  DecoderRun run;
   run.batch = batch;
   run.drop = {cells.dropout_seed, kernels::dropout_threshold(cells.dropout),
               static_cast<float>(1 / (1 - cells.dropout))};
@@ -422,7 +156,7 @@ DecoderResult recurrent_decoder(const Tensor& x, const Ragged& batch, const Deco
     inputs.insert(inputs.end(), {w.w_ih, w.w_hh, w.b_ih, w.b_hh, state.h, state.c});
   }
   const bool recorded = needs_record(inputs);
-  Run run = start(x, batch, cells, plan);
+  DecoderRun run = start(x, batch, cells, plan);
   for (size_t l = 0; l < cells.layers.size(); ++l) {
     run.layers.push_back(start_layer(kOp, cells.kind, run.batch, cells.layers[l],
                                      initial.empty() ? RecurrentState{} : initial[l], recorded));
@@ -439,7 +173,8 @@ DecoderResult recurrent_decoder(const Tensor& x, const Ragged& batch, const Deco
     outs.push_back(take_rows(layer.h, last));
     if (cells.kind == CellKind::lstm) outs.push_back(take_rows(layer.c, last));
   }
-  outs = record(kOp, outs, inputs, [run](const std::vector<Tensor>& d_outs, Grads& d) { backward(run, d_outs, d); });
+  outs = record(kOp, outs, inputs,
+                [run](const std::vector<Tensor>& d_outs, Grads& d) { decoder_backward(run, d_outs, d); });
   DecoderResult result{
       outs[0],
       outs[1],

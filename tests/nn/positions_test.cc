@@ -51,6 +51,20 @@ TEST(Positions, RotaryPairsAreHalvesAndGradientsTurnBack) {
   EXPECT_THROW(rotary(Tensor::zeros({2, 2, 4}), at), ShapeError);
 }
 
+TEST(Positions, RotaryColumnsTurnQueriesAndKeysOnly) {
+  Rng rng(2);
+  const std::vector<int64_t> at{3, 0, 7};
+  const Tensor x = Tensor::randn({3, 14}, rng);  // three heads of four, then two columns of values
+  const Tensor y = rotary_columns(x, 3, 4, at);
+  const Tensor heads = rotary(reshape(contiguous(slice(x, 1, 0, 12)), {3, 3, 4}), at);
+  testing::expect_same_bits(contiguous(slice(y, 1, 0, 12)), reshape(heads, {3, 12}), "turned");
+  testing::expect_same_bits(contiguous(slice(y, 1, 12, 14)), contiguous(slice(x, 1, 12, 14)), "copied");
+  const GradCheckResult result =
+      grad_check([&](const std::vector<Tensor>& in) { return rotary_columns(in[0], 3, 4, at); }, {x});
+  EXPECT_TRUE(result.ok) << result.message;
+  EXPECT_THROW(rotary_columns(x, 4, 4, at), ShapeError);
+}
+
 TEST(Positions, SplitColumnsAreViewsWithGradients) {
   Rng rng(2);
   const std::vector<int64_t> widths{2, 1, 3};
@@ -117,6 +131,23 @@ TEST(Padded, MultiHeadAttentionShapes) {
   testing::expect_same_bits(padded::transpose_output(padded::transpose_qkv(x, 5), 5), x, "inverse");
   EXPECT_THROW(padded::MultiHeadAttention(100, 3, rng), ConfigError);
   EXPECT_THROW(padded::transpose_qkv(x, 3), ShapeError);
+}
+
+TEST(Padded, Gradients) {
+  Rng rng(1);
+  const std::vector<int64_t> lens{2, 3};
+  padded::AdditiveAttention additive(3, 2, 4, rng);
+  padded::MultiHeadAttention heads(4, 2, rng, 0.3);
+  const GradCheckResult a = testing::check_module(
+      additive, {Tensor::randn({2, 2, 3}, rng), Tensor::randn({2, 3, 2}, rng), Tensor::randn({2, 3, 5}, rng)},
+      [&](const std::vector<Tensor>& in) { return additive.forward(in[0], in[1], in[2], lens); });
+  EXPECT_TRUE(a.ok) << a.message;
+  const GradCheckResult b = testing::check_module(heads, {Tensor::randn({2, 2, 4}, rng), Tensor::randn({2, 3, 4}, rng)},
+                                                  [&](const std::vector<Tensor>& in) {
+                                                    Context ctx(1, 2);
+                                                    return heads.forward(in[0], in[1], in[1], lens, ctx);
+                                                  });
+  EXPECT_TRUE(b.ok) << b.message;
 }
 
 TEST(Padded, PositionalEncodingShapes) {

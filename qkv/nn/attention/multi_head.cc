@@ -81,12 +81,13 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
                                    Context& ctx) const {
   if (!config_.self) return Attention::forward(query, memory, call, ctx);
   const int64_t H = config_.heads, Hkv = config_.kv_heads;
-  if (config_.rotary || D_ != Dv_) return self_forward(*this, query, call, ctx);
+  if (D_ != Dv_) return self_forward(*this, query, call, ctx);
   ScoreRule rule = rule_of(config_, ctx);
   rule.causal = call.causal;
   rule.bias = call.bias;
   rule.q_offsets = rule.k_offsets = call.queries.offsets();
-  const Tensor joint = joint_.forward(query);  // [T, (H + 2·Hkv)·D]
+  Tensor joint = joint_.forward(query);  // [T, (H + 2·Hkv)·D]
+  if (config_.rotary) joint = rotary_columns(joint, H + Hkv, D_, call.queries.positions());
   if (ctx.trace) {
     const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
     const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
