@@ -25,6 +25,7 @@ struct HashText {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
+constexpr std::string_view kSpaceMark = "\u2581";
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 class Lines final : public sentencepiece::SentenceIterator {
@@ -55,6 +56,7 @@ class SentencePieceTokenizer final : public Tokenizer {
       if (processor_.IsUnused(id) || processor_.IsControl(id)) continue;
       const std::string& piece = processor_.IdToPiece(id);
       pieces_.emplace(piece, Scored{id, processor_.GetScore(id)});
+      words_apart_ &= piece.find(kSpaceMark, 1) == std::string::npos;
       longest_ = std::max(longest_, utf8_characters(piece).size());
       lowest_score_ = std::min(lowest_score_, static_cast<double>(processor_.GetScore(id)));
     }
@@ -107,6 +109,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceProcessor processor_;
   std::unordered_map<std::string, Scored, HashText, std::equal_to<>> pieces_;
   size_t longest_ = 1;
+  bool words_apart_ = true;  // no piece has a space inside
   double lowest_score_ = 0;
 };
 
@@ -130,12 +133,18 @@ std::vector<int64_t> SentencePieceTokenizer::sample(std::string_view text, doubl
     const char* end = characters[j - 1].data() + characters[j - 1].size();
     return std::string_view(characters[i].data(), static_cast<size_t>(end - characters[i].data()));
   };
-  const auto first_start = [&](size_t j) { return j > longest_ ? j - longest_ : 0; };
+  // Where a piece that ends before j may begin: no piece reaches back beyond the space mark of its word.
+  std::vector<size_t> first_start(n + 1, 0);
+  size_t word = 0;
+  for (size_t j = 1; j <= n; ++j) {
+    if (words_apart_ && characters[j - 1] == kSpaceMark) word = j - 1;
+    first_start[j] = std::max(word, j > longest_ ? j - longest_ : 0);
+  }
 
   std::vector<double> reach(n + 1, kNever);
   reach[0] = 0;
   for (size_t j = 1; j <= n; ++j) {
-    for (size_t i = first_start(j); i < j; ++i) {
+    for (size_t i = first_start[j]; i < j; ++i) {
       const double score = find(stretch(i, j), j - i == 1).score;
       if (score != kNever) reach[j] = log_add(reach[j], reach[i] + alpha * score);
     }
@@ -145,7 +154,7 @@ std::vector<int64_t> SentencePieceTokenizer::sample(std::string_view text, doubl
     double left = rng.uniform();
     size_t begin = j - 1;
     Scored drawn = find(stretch(begin, j), true);
-    for (size_t i = first_start(j); i + 1 < j; ++i) {
+    for (size_t i = first_start[j]; i + 1 < j; ++i) {
       const Scored piece = find(stretch(i, j), false);
       if (piece.score == kNever) continue;
       left -= std::exp(reach[i] + alpha * piece.score - reach[j]);
