@@ -46,7 +46,7 @@ struct AttentionCase {
   /// Nothing but full, causal or key padding: what other libraries can be asked for too.
   bool plain() const {
     return window_left < 0 && window_right < 0 && mask == Array::none && bias == Array::none && dropout == 0 &&
-           softcap == 0 && dims.H == dims.Hkv && !packed;
+           softcap == 0 && dims.H == dims.Hkv && !packed && !additive && normaliser == kernels::Normaliser::softmax;
   }
 };
 

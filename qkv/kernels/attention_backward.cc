@@ -63,14 +63,14 @@ HWY_NOINLINE void softmax_backward(const GradWorker& w, const KeyTile& k) {
 void run_chunk(GradWorker& w, const GradChunk& chunk) {
   QueryTile tile;
   w.open(chunk);
-  const int64_t tiles = tile_count(w.in.dims, chunk.seq);
+  const int64_t tiles = tile_count(w.in.dims, chunk.seq), keys = tile_keys(w.in.dims);
   for (int64_t t = 0; t < tiles; ++t) {
     make_tile(w.in, chunk.seq, chunk.kv, t, tile);
     w.start(tile);
     const int64_t begin = std::max(tile.begin, chunk.begin), end = std::min(tile.end, chunk.end);
     bool first = true;
-    for (int64_t at = begin / kTileK * kTileK; begin < end && at < end; at += kTileK, first = false) {
-      const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + kTileK, end));
+    for (int64_t at = begin / keys * keys; begin < end && at < end; at += keys, first = false) {
+      const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
       biased_scores(w.scorer, k, w.z, w.slope);                             // Zᵀ = K Qᵀ, in log2 units
       dot_scores(w.scorer, k, w.in.v, w.in.dims.Dv, w.packed_d_out, w.dp);  // dPᵀ = V dOᵀ
       softmax_backward(w, k);

@@ -37,8 +37,10 @@ struct Worker {
       scorer.extra = scratch.floats(kTileK * kTileQ);
       scorer.rows = scratch.floats(kTileK * kTileQ);
     }
-    z = scratch.floats(kTileK * kTileQ);
-    rescale = scratch.floats(kTileQ);
+    few = dims.D % kLanes == 0 && kLanes > 1 && dims.H / dims.Hkv * dims.Lq <= 4;
+    if (few) scorer.few = scratch.floats(2 * kLanes * dims.D);
+    z = scratch.floats(group() * kTileK * kTileQ);
+    rescale = scratch.floats(group() * kTileQ);
     zeros = scratch.floats(dims.D);
     std::fill(zeros, zeros + dims.D, 0.0f);
     if (dims.Dv % kLanes != 0) values = scratch.floats(kTileK * padded(dims.Dv));
@@ -58,9 +60,14 @@ struct Worker {
     }
   }
 
+  // Tiles whose scores are made before their values are read: with few queries, switching between keys and values
+  // costs more than the room.
+  int64_t group() const { return few ? 16 : 1; }
+
   const AttentionInputs<float>& in;
   const QueryTile* q = nullptr;
   Scorer scorer;
+  bool few = false;
   float *packed_q = nullptr, *z = nullptr, *rescale = nullptr, *zeros = nullptr, *values = nullptr;
   uint32_t* dropout_keys = nullptr;
 };
@@ -108,12 +115,12 @@ HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, V
 
 // One step of the running softmax: z becomes weights relative to the new maximum, and rescale what the sums so
 // far must be multiplied by.
-HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial& run) {
+HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial& run, float* z, float* rescale) {
   const F32 d;
   const LaneRanges& l = w.scorer.lanes;
   for (int v = 0; v < l.vectors; ++v) {
     const int64_t first = k.first(l, v), last = k.last(l, v);
-    float* column = w.z + (first - k.jb) * kTileQ + v * kLanes;
+    float* column = z + (first - k.jb) * kTileQ + v * kLanes;
     const Vec old_max = hn::Load(d, run.max + v * kLanes);
     const Vec max = column_max(column, last - first, old_max);
     hn::Store(max, d, run.max + v * kLanes);
@@ -122,10 +129,10 @@ HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial&
     const Vec sum = w.in.rule.dropout_threshold ? exp_column<true>(w, v, first, last, from, column)
                                                 : exp_column<false>(w, v, first, last, from, column);
     const Vec factor = exp2(hn::Sub(old_max, from));
-    hn::Store(factor, d, w.rescale + v * kLanes);
+    hn::Store(factor, d, rescale + v * kLanes);
     hn::Store(hn::MulAdd(hn::Load(d, run.sum + v * kLanes), factor, sum), d, run.sum + v * kLanes);
   }
-  if (k.ragged) fill_unseen(l, k, 0.0f, w.z);
+  if (k.ragged) fill_unseen(l, k, 0.0f, z);
 }
 
 // What a row's Σ p v is multiplied by at the end.
@@ -142,20 +149,33 @@ HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const P
   std::fill(run.max, run.max + kTileQ, kNegInf);
   std::fill(run.sum, run.sum + kTileQ, 0.0f);
   ColumnSum sum;
-  sum.w = w.z;
   sum.cols = w.in.dims.Dv;
   sum.c = direct ? direct->row(w.q->seq.b, w.q->head[0], w.q->seq.q_begin + w.q->query[0]) : run.out;
   sum.c_stride = direct ? direct->l_stride : padded(w.in.dims.Dv);
-  for (int64_t tile = begin / kTileK * kTileK; tile < end; tile += kTileK) {
-    const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(tile, begin), std::min(tile + kTileK, end));
-    biased_scores(w.scorer, k, w.z, nullptr);
-    softmax_step(w, k, run);
+  sum.first = true;
+  const int64_t keys = tile_keys(w.in.dims), step = w.group() * keys;
+  for (int64_t at = begin / keys * keys; at < end; at += step) {
+    const int64_t first = std::max(at, begin), last = std::min(at + step, end);
+    const auto each = [&](auto&& fn) HWY_ATTR {
+      for (int64_t t = at; t < last; t += keys) {
+        const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(t, first), std::min(t + keys, last));
+        fn(k, w.z + (k.jb - first) * kTileQ, w.rescale + (t - at) / keys * kTileQ);
+      }
+    };
+    raw_scores(w.scorer, {first, last}, w.z);
+    each([&](const KeyTile& k, float* z, float* rescale) HWY_ATTR {
+      bias_scores(w.scorer, k, z, nullptr);
+      softmax_step(w, k, run, z, rescale);
+    });
     if (direct) finish_factors(w, run, w.rescale);
-    sum.b = vector_rows(w.in.v, *w.q, k.jb, k.je, sum.cols, w.values);
-    sum.first = tile <= begin;
-    sum.before = w.rescale;
-    sum.after = direct ? w.rescale : nullptr;
-    column_sum(sum, *w.q, k);
+    each([&](const KeyTile& k, float* z, float* rescale) HWY_ATTR {
+      sum.w = z;
+      sum.b = vector_rows(w.in.v, *w.q, k.jb, k.je, sum.cols, w.values);
+      sum.before = rescale;
+      sum.after = direct ? rescale : nullptr;
+      column_sum(sum, *w.q, k);
+      sum.first = false;
+    });
   }
 }
 
@@ -217,7 +237,8 @@ void run_tile(Worker& w, const QueryTile& tile, float* memory, const AttentionOu
   const Partial total = partial_at(memory), part = partial_at(memory + partial_size(w.in.dims.Dv));
   w.start(tile);
   const int64_t first = tile.begin / kChunkK, last = (tile.end + kChunkK - 1) / kChunkK;
-  const bool one_tile = tile.begin < tile.end && tile.begin / kTileK == (tile.end - 1) / kTileK;
+  const int64_t keys = tile_keys(w.in.dims);
+  const bool one_tile = tile.begin < tile.end && tile.begin / keys == (tile.end - 1) / keys;
   const bool direct = one_tile && tile.one_head && w.in.dims.Dv % kLanes == 0;
   for (int64_t c = first; c < last; ++c) {
     const Partial& run = c == first ? total : part;

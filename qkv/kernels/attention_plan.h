@@ -11,8 +11,11 @@
 namespace qkv::kernels {
 
 constexpr int kTileQ = 64;         // queries of a tile: the row length of a score tile, lanes are queries
-constexpr int kTileK = 128;        // keys of a tile
+constexpr int kTileK = 128;        // most keys of a tile
 constexpr int64_t kChunkK = 2048;  // keys after which a running softmax is closed and merged into the result
+
+/// Keys of a tile: as many as leave its scores and the rows they meet in the first-level cache.
+inline int64_t tile_keys(const AttentionDims& dims) { return dims.D + dims.Dv <= 64 ? kTileK : kTileK / 2; }
 
 /// Up to kTileQ query rows that share one key/value head.
 struct QueryTile {

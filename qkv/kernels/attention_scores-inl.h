@@ -92,17 +92,21 @@ HWY_INLINE hn::Mask<F32> out_of_range(const QueryTile& q, int v, int64_t j) {
   return hn::RebindMask(F32(), hn::Or(before, past));
 }
 
-// Biased scores of the tile in z[(j - jb) * kTileQ + lane], -inf where hidden; keys that no lane of a vector
-// sees are left unset. With softcap, `slope`, if given, receives d capped / d raw.
-inline HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
-  const F32 d;
-  const ScoreRule<float>& rule = s.in->rule;
-  const LaneRanges& l = s.lanes;
-  if (rule.additive) {
+// The scores before softcap, bias and masks.
+HWY_INLINE void raw_scores(const Scorer& s, const KeyTile& k, float* z) {
+  if (s.in->rule.additive) {
     additive_scores(s, k, z);
   } else {
     dot_scores(s, k, s.in->k, s.in->dims.D, s.packed_q, z);
   }
+}
+
+// From raw to biased scores in z[(j - jb) * kTileQ + lane], -inf where hidden; keys that no lane of a vector sees
+// are left unset. With softcap, `slope`, if given, receives d capped / d raw.
+inline HWY_NOINLINE void bias_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
+  const F32 d;
+  const ScoreRule<float>& rule = s.in->rule;
+  const LaneRanges& l = s.lanes;
   if (rule.softcap > 0) {
     const Vec cap = hn::Set(d, rule.softcap * s.unit), one = hn::Set(d, 1.0f);
     each_seen(l, k, z, [&](float* at, int, int64_t) HWY_ATTR {
@@ -132,6 +136,11 @@ inline HWY_NOINLINE void biased_scores(const Scorer& s, const KeyTile& k, float*
     hide(first, low);
     hide(std::clamp<int64_t>(l.all_hi[v], low, last), last);
   }
+}
+
+HWY_INLINE void biased_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
+  raw_scores(s, k, z);
+  bias_scores(s, k, z, slope);
 }
 
 // Entries outside the keys a vector sees.

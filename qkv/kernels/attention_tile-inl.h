@@ -210,12 +210,73 @@ struct Scorer {
   const float* packed_q = nullptr;  // [D][kTileQ], scaled
   float* extra = nullptr;           // [kTileK][kTileQ] bias and mask, null when the rule has neither
   float* rows = nullptr;            // [kTileQ][kTileK] room to gather them
+  float* few = nullptr;             // [2, kLanes, D] room for FewQueries; null: not used
   float unit = 1;                   // scores are in units where e^z = 2^z: multiplied by log2(e) for softmax
 
   // The factor of q such that softcap, if any, needs only tanh, and plain scores come out in `unit`s.
   float q_scale() const {
     const ScoreRule<float>& r = in->rule;
     return r.softcap > 0 ? r.scale / r.softcap : r.scale * unit;
+  }
+};
+
+// A few queries against many keys is a matter of reading. Processors read ahead only while rows are asked for in the
+// order they lie in memory, so the rows of the next vector of keys are copied while this one's are multiplied; here
+// vectors run along the keys, transposed in registers. Every sum is the one dot_scores makes. K is whole vectors.
+template <int kQueries>
+struct FewQueries {
+  const Product& p;
+  int64_t keys;
+  float* z;
+  float* rooms;  // [2, kLanes, K]
+
+  // Copies rows vector by vector; past the last key it repeats the last row.
+  struct Copy {
+    const float* row;
+    const float* last;
+    float* to;
+    int64_t column = 0;
+  };
+  HWY_INLINE void copy4(Copy& c) const {
+    const F32 d;
+    QKV_UNROLL for (int i = 0; i < 4; ++i) {
+      hn::Store(hn::LoadU(d, c.row + c.column), d, c.to);
+      c.to += kLanes;
+      c.column += kLanes;
+      if (c.column == p.K) {
+        c.column = 0;
+        c.row = c.row == c.last ? c.row : c.row + p.a_stride;
+      }
+    }
+  }
+
+  HWY_INLINE void run() const {
+    const F32 d;
+    const float* last = p.a + (keys - 1) * p.a_stride;
+    Copy copy{p.a, last, rooms};
+    for (int64_t c = 0; c < p.K; c += 4) copy4(copy);
+    for (int64_t j = 0; j < keys; j += kLanes) {
+      const bool odd = j / kLanes % 2 != 0;
+      copy.to = odd ? rooms : rooms + kLanes * p.K;
+      const float* rows[kLanes];
+      for (int y = 0; y < kLanes; ++y) rows[y] = rooms + (odd ? kLanes + y : y) * p.K;
+      Vec sum[kQueries];
+      QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::Zero(d);
+      const float* q = p.b;
+      for (int64_t c = 0; c < p.K; c += 4) {
+        copy4(copy);
+        Vec t[4];
+        transpose4(rows, c, t);
+        QKV_UNROLL for (int i = 0; i < 4; ++i, q += kTileQ) {
+          QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::MulAdd(t[i], hn::Set(d, q[r]), sum[r]);
+        }
+      }
+      alignas(64) float lane[kLanes];
+      QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
+        hn::Store(sum[r], d, lane);
+        for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - j); ++y) z[(j + y) * kTileQ + r] = lane[y];
+      }
+    }
   }
 };
 
@@ -228,6 +289,11 @@ inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Str
   p.b_stride = p.c_stride = kTileQ;
   p.K = width;
   const LaneRanges& l = s.lanes;
+  if (s.few && s.q->rows <= 4) {
+    p.b = packed;
+    s.q->rows == 1 ? FewQueries<1>{p, k.je - k.jb, z, s.few}.run() : FewQueries<4>{p, k.je - k.jb, z, s.few}.run();
+    return;
+  }
   for (int v0 = 0; v0 < l.vectors; v0 += kPanel) {
     const int v1 = std::min(v0 + kPanel, l.vectors);
     for (int64_t j = k.jb; j < k.je;) {

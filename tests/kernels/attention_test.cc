@@ -251,6 +251,26 @@ TEST_P(AttentionCases, SameBitsForASequenceAloneAndInItsBatch) {
   }
 }
 
+TEST_P(AttentionCases, SameBitsForOneQueryAloneAndAmongMany) {
+  const AttentionCase& c = GetParam();
+  if (c.dropout > 0) GTEST_SKIP() << "dropout depends on the place in the batch";
+  for (const std::string& target : simd_targets()) {
+    const ScopedSimdTarget scope(target);
+    AttentionData<float> batch(c);
+    const auto many = batch.outputs();
+    attention_forward(batch.in, many);
+    const auto [B, H, Hkv, Lq, Lk, D, Dv] = c.dims;
+    const int64_t own_k = c.packed ? batch.in.k_offsets[1] : Lk;
+    AttentionData<float> solo(c);
+    auto one = solo.outputs();
+    attention_forward(alone(batch.in, 0, 1, own_k), one);
+    for (int64_t h = 0; h < H; ++h) {
+      EXPECT_EQ(std::memcmp(one.out.row(0, h, 0), many.out.row(0, h, 0), static_cast<size_t>(Dv) * sizeof(float)), 0)
+          << target << " head " << h;
+    }
+  }
+}
+
 // Peak resident memory in KiB since the last reset.
 int64_t peak_kib(bool reset) {
   if (reset) std::ofstream("/proc/self/clear_refs") << "5";
