@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "qkv/nn/module.h"
 
 namespace qkv {
+
+class Report;
 
 /// Named figures in the order they are shown.
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -67,12 +70,21 @@ struct Evaluation {
   std::vector<std::string> notes = {};  // lines to print under the figures: signatures, what was skipped
 };
 
+/// A picture a model saw, and the grid of patches that became its tokens.
+struct TracedPicture {
+  int64_t width = 0, height = 0, channels = 1;  // 1 grey, 3 colour
+  std::vector<uint8_t> pixels = {};             // [height, width, channels]
+  int64_t patch_rows = 0, patch_columns = 0;    // tokens after the class token, row by row
+  int64_t first_patch = 1;                      // index of the first patch among the tokens
+};
+
 /// One input run through the model with its attention: what maps, reports and the page show.
 struct TracedExample {
   std::vector<std::string> source = {}, target = {};  // tokens; target is what the model produced
   std::string output = {};
   std::vector<AttentionTrace> attention = {};
   bool target_rows = true;  // rows of "cross" and "decoder" sites are target tokens
+  std::optional<TracedPicture> picture = {};
 };
 
 class Task {
@@ -94,9 +106,16 @@ class Task {
   /// One list of candidates an input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
+  /// Tasks on pictures take a PNG's path, "data:image/png;base64,…", or "val:17", the number of a validation example.
   virtual TracedExample trace(const std::string& input) = 0;
   /// Inputs worth looking at, from the validation set.
   virtual std::vector<std::string> examples(int64_t n) = 0;
+
+  /// Adds what only this task can show to a run's report, after its figures and before its maps.
+  virtual void add_to_report(Report& report, const Evaluation& evaluation) {
+    static_cast<void>(report);
+    static_cast<void>(evaluation);
+  }
 
   /// Files besides the weights that a run needs (tokenizer models); written once into / read from the run folder.
   virtual void save_assets(const std::string& folder) const { static_cast<void>(folder); }

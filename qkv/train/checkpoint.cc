@@ -26,6 +26,7 @@ Json to_json(const TrainState& s) {
           {"batch", s.batch},
           {"tokens", s.tokens},
           {"seconds", s.seconds},
+          {"cpu_seconds", s.cpu_seconds},
           {"loss_sum", s.loss_sum},
           {"loss_targets", s.loss_targets},
           {"evaluations", s.evaluations},
@@ -45,6 +46,7 @@ TrainState state_from(const Json& j) {
   j.at("batch").get_to(s.batch);
   j.at("tokens").get_to(s.tokens);
   j.at("seconds").get_to(s.seconds);
+  s.cpu_seconds = j.value("cpu_seconds", 0.0);
   j.at("loss_sum").get_to(s.loss_sum);
   j.at("loss_targets").get_to(s.loss_targets);
   j.at("evaluations").get_to(s.evaluations);

@@ -47,6 +47,7 @@ void MetricsLog::add(const EvaluationRecord& r) {
                   {"train_loss", r.train_loss},
                   {"lr", r.lr},
                   {"seconds", r.seconds},
+                  {"cpu_seconds", r.cpu_seconds},
                   {"tokens_per_second", r.tokens_per_second},
                   {"validation", validation}};
   metrics_.append(line.dump() + "\n");
@@ -72,6 +73,7 @@ std::vector<EvaluationRecord> RunFolder::history() const {
       line.at("train_loss").get_to(r.train_loss);
       line.at("lr").get_to(r.lr);
       line.at("seconds").get_to(r.seconds);
+      r.cpu_seconds = line.value("cpu_seconds", 0.0);
       line.at("tokens_per_second").get_to(r.tokens_per_second);
       for (const auto& [name, value] : line.at("validation").items()) {
         r.validation.emplace_back(name, value.get<double>());

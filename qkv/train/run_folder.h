@@ -22,6 +22,7 @@ struct TrainState {
   int64_t step = 0, epoch = 0, batch = 0;  // updates done; next batch to read
   int64_t tokens = 0;
   double seconds = 0;        // spent, over all sessions
+  double cpu_seconds = 0;    // of all threads together: what the run cost however busy the machine was
   double loss_sum = 0;       // Σ loss·targets since the last evaluation
   int64_t loss_targets = 0;  //
   int64_t evaluations = 0, evaluations_since_best = 0;
@@ -35,7 +36,7 @@ struct TrainState {
 struct EvaluationRecord {
   int64_t step = 0, epoch = 0;  // epochs finished
   double train_loss = 0;        // mean over the targets since the last evaluation
-  double lr = 0, seconds = 0, tokens_per_second = 0;
+  double lr = 0, seconds = 0, cpu_seconds = 0, tokens_per_second = 0;
   Metrics validation;
 };
 

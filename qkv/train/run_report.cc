@@ -288,7 +288,7 @@ std::vector<Plot> breakdown_plots(const std::vector<ReportedRun>& runs) {
   return plots;
 }
 
-void save_report(const std::string& path, const std::vector<ReportedRun>& runs) {
+void save_report(const std::string& path, const std::vector<ReportedRun>& runs, Task* task) {
   if (runs.empty()) throw ConfigError("nothing to report");
   std::string names;
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.result.label;
@@ -318,6 +318,7 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs) 
     plot.width = kWholeWidth;
     report.figure(draw_plot(plot));
   }
+  if (task != nullptr) task->add_to_report(report, runs[0].result.evaluation);
   add_maps(report, runs);
   add_errors(report, runs);
   add_configuration(report, runs);

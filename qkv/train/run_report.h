@@ -38,7 +38,7 @@ Plot goal_plot(const std::vector<ReportedRun>& runs);
 /// One plot a breakdown ("exact match by length"), one line a run.
 std::vector<Plot> breakdown_plots(const std::vector<ReportedRun>& runs);
 
-/// Throws IoError.
-void save_report(const std::string& path, const std::vector<ReportedRun>& runs);
+/// `task`, where given, adds its own sections (Task::add_to_report): for a report of one run. Throws IoError.
+void save_report(const std::string& path, const std::vector<ReportedRun>& runs, Task* task = nullptr);
 
 }  // namespace qkv

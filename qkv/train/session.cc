@@ -38,7 +38,7 @@ SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer
   result.evaluation = task.evaluate("");
   write_file_atomic(folder.path() + "/result.json", result_json(result, folder.settings()) + "\n");
   const std::vector<ReportedRun> runs{reported_run(folder, task, result)};
-  save_report(folder.path() + "/report.html", runs);
+  save_report(folder.path() + "/report.html", runs, &task);
   return result;
 }
 
@@ -58,6 +58,7 @@ std::string result_json(const SessionResult& r, const Settings& settings) {
     j[b.name] = groups;
     if (b.trained_to > 0) j["trained_to_" + b.by] = b.trained_to;
   }
+  j["cpu_seconds"] = std::round(r.training.state.cpu_seconds * 1000) / 1000;
   j["seconds"] = std::round(r.training.state.seconds * 1000) / 1000;
   return j.dump();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "qkv/base/error.h"
 #include "qkv/ops/ops.h"
@@ -12,6 +13,13 @@ namespace qkv {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Of all threads of this process together.
+double cpu_time() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 double figure(const Metrics& metrics, const std::string& name) {
   for (const auto& [key, value] : metrics) {
@@ -99,7 +107,9 @@ TrainResult Trainer::run() {
     log_ = std::make_unique<MetricsLog>(folder_->path(), state_.metrics_bytes, state_.events_bytes);
   }
   started_ = now();
+  cpu_started_ = cpu_time();
   seconds_before_ = state_.seconds;
+  cpu_seconds_before_ = state_.cpu_seconds;
   first_step_ = state_.step;
   batches_ = task_.batches_in_epoch(state_.epoch);
   TrainResult result;
@@ -171,6 +181,8 @@ void Trainer::update() {
 
 double Trainer::seconds_here() const { return now() - started_; }
 
+double Trainer::cpu_seconds_here() const { return cpu_time() - cpu_started_; }
+
 void Trainer::report(int64_t tokens) {
   tokens_here_ += tokens;
   if (observer_ == nullptr) return;
@@ -201,6 +213,7 @@ void Trainer::evaluate() {
   last_.epoch = state_.epoch;
   last_.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(state_.loss_targets, 1));
   last_.seconds = seconds_before_ + seconds_here();
+  last_.cpu_seconds = cpu_seconds_before_ + cpu_seconds_here();
   last_.tokens_per_second = static_cast<double>(tokens_here_) / std::max(seconds_here(), 1e-9);
   state_.loss_sum = 0;
   state_.loss_targets = 0;
@@ -229,6 +242,7 @@ void Trainer::evaluate() {
 
 void Trainer::checkpoint() {
   state_.seconds = seconds_before_ + seconds_here();
+  state_.cpu_seconds = cpu_seconds_before_ + cpu_seconds_here();
   if (folder_ == nullptr || saved_step_ == state_.step) return;
   log_->sync();
   state_.metrics_bytes = log_->metrics_bytes();

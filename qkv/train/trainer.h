@@ -79,6 +79,7 @@ class Trainer {
   void average_checkpoints(TrainResult& result);
   void report(int64_t tokens);
   double seconds_here() const;
+  double cpu_seconds_here() const;
   [[noreturn]] void stop_on_nonfinite(const std::string& what, double value, int64_t step) const;
   bool better(double value) const;
 
@@ -97,6 +98,7 @@ class Trainer {
   int64_t total_steps_ = 0, first_step_ = 0, tokens_here_ = 0;
   int64_t saved_step_ = -1;
   double started_ = 0, seconds_before_ = 0;
+  double cpu_started_ = 0, cpu_seconds_before_ = 0;
 };
 
 }  // namespace qkv
