@@ -41,6 +41,16 @@ int64_t trimmed(const std::u32string& text, int64_t begin, int64_t end) {
   return end;
 }
 
+size_t drawn(size_t n, std::span<const double> probabilities, Rng& rng) {
+  double u = rng.uniform();
+  if (probabilities.empty()) return static_cast<size_t>(u * static_cast<double>(n));
+  for (size_t i = 0; i + 1 < n; ++i) {
+    u -= probabilities[i];
+    if (u < 0) return i;
+  }
+  return n - 1;
+}
+
 }  // namespace
 
 NamedSpans find_named_spans(std::string_view document) {
@@ -91,7 +101,7 @@ NamedSpans find_named_spans(std::string_view document) {
 std::vector<int64_t> corrupt_named_span(std::span<const int64_t> document, const NamedSpans& spans,
                                         const NamedSpanOptions& options, Rng& rng) {
   if (spans.names.empty()) throw ConfigError("a document without a name has none to hide");
-  const CharSpan name = spans.names[static_cast<size_t>(rng.below(static_cast<int64_t>(spans.names.size())))];
+  const CharSpan name = spans.names[drawn(spans.names.size(), options.probabilities, rng)];
   const int64_t head = spans.title > 0 ? spans.title + 2 : 0;
   const int64_t most = options.block * 7 / 8;
   int64_t room = std::max<int64_t>(most - head - (name.end - name.begin), 0);

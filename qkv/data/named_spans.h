@@ -28,10 +28,11 @@ struct NamedSpans {
 NamedSpans find_named_spans(std::string_view document);
 
 struct NamedSpanOptions {
-  int64_t block = 128;  // the sequence takes at most ⌊7/8 · block⌋ + 3 ids
+  int64_t block = 128;                         // the sequence takes at most ⌊7/8 · block⌋ + 3 ids
+  std::span<const double> probabilities = {};  // of each name to be the one; empty: all alike
 };
 
-/// title before ⁇ after ⁇ name ⁇: one of the names, drawn evenly, is hidden; of the words between the title and it, and
+/// title before ⁇ after ⁇ name ⁇: one of the names is drawn and hidden; of the words between the title and it, and
 /// of those behind it, a random number next to it stays (few more often than many), so that the name must often be told
 /// from the title alone. Throws ConfigError when there is no name.
 std::vector<int64_t> corrupt_named_span(std::span<const int64_t> document, const NamedSpans& spans,

@@ -8,7 +8,9 @@
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
 #include "qkv/data/generated_knowledge.h"
+#include "qkv/ops/ops.h"
 #include "qkv/tasks/knowledge_data.h"
+#include "qkv/tasks/knowledge_report.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv {
@@ -41,14 +43,22 @@ class Knowledge final : public Task {
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
+  bool replace_missing() override {
+    missing_ = Missing::replace;
+    return true;
+  }
   TracedExample trace(const std::string& input) override;
   std::vector<std::string> examples(int64_t n) override;
+  void add_to_report(Report& report, const Evaluation& evaluation) override;
   void save_assets(const std::string& folder) const override { data_.vocabulary().save(folder); }
 
  private:
   std::vector<std::vector<Hypothesis>> answers(std::span<const std::string> questions,
                                                const DecodeOptions& options) const;
   std::vector<std::string> best_answers(const std::vector<Fact>& facts) const;
+  std::vector<AskedPerson> asked(const std::vector<Fact>& facts) const;
+  /// What the first character of each answer is read from.
+  std::vector<std::vector<float>> states(const std::vector<std::string>& names) const;
   /// Loss on the characters of the answers, and how many of these are right as a whole.
   Metrics figures(const std::vector<Fact>& facts, const std::string& file) const;
 
@@ -170,6 +180,69 @@ std::vector<std::string> Knowledge::examples(int64_t n) {
   std::vector<std::string> found;
   for (size_t i = 0; i < dev.size() && static_cast<int64_t>(found.size()) < n; ++i) found.push_back(dev[i].question);
   return found;
+}
+
+std::vector<AskedPerson> Knowledge::asked(const std::vector<Fact>& facts) const {
+  std::vector<std::string> questions;
+  for (const Fact& f : facts) questions.push_back(f.question);
+  const auto found = answers(questions, {});
+  std::vector<AskedPerson> people;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    const Hypothesis& best = found[i].front();
+    people.push_back({name_in_question(facts[i].question), data_.vocabulary().decode(best.tokens),
+                      std::exp(best.log_probability), facts[i].place});
+  }
+  return people;
+}
+
+std::vector<std::vector<float>> Knowledge::states(const std::vector<std::string>& names) const {
+  const NoGrad no_grad;
+  std::vector<std::vector<float>> all;
+  for (size_t first = 0; first < names.size(); first += kDecodedAtOnce) {
+    std::vector<std::vector<int64_t>> prompts;
+    std::vector<int64_t> last;
+    int64_t tokens = 0;
+    for (size_t i = first; i < std::min(names.size(), first + kDecodedAtOnce); ++i) {
+      prompts.push_back(question_prompt(as_question(names[i]), data_.vocabulary(), "'" + names[i] + "'", missing_));
+      tokens += static_cast<int64_t>(prompts.back().size());
+      last.push_back(tokens - 1);
+    }
+    Context ctx;
+    const std::vector<float> rows =
+        gather_rows(model_.hidden(TokenBatch(prompts), ctx), last).to_vector();  // [prompts, C]
+    const auto width = static_cast<std::ptrdiff_t>(rows.size() / prompts.size());
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(i) * width;
+      all.emplace_back(begin, begin + width);
+    }
+  }
+  return all;
+}
+
+void Knowledge::add_to_report(Report& report, const Evaluation&) {
+  if (data_.pretraining()) return;
+  constexpr size_t kMostTrained = 500;
+  const KnowledgeCorpus& c = data_.corpus();
+  const Missing before = missing_;
+  missing_ = Missing::replace;  // an invented name may have letters that were never read
+  PeopleReport people;
+  people.trained =
+      asked({c.train.begin(), c.train.begin() + static_cast<std::ptrdiff_t>(std::min(kMostTrained, c.train.size()))});
+  people.asked = asked(c.dev);
+  std::vector<Fact> strangers;
+  for (const std::string& name : c.strangers) strangers.push_back({as_question(name), "", 0});
+  people.strangers = asked(strangers);
+  people.stranger_states = states(c.strangers);
+  std::vector<std::string> read;
+  for (const auto* facts : {&c.train, &c.held, &c.dev}) {
+    for (const Fact& f : *facts) read.push_back(name_in_question(f.question));
+  }
+  const NearestNames nearest(read, states(read));
+  report_people(report, people, nearest);
+  std::vector<TracedExample> traced;
+  for (const std::string& question : examples(2)) traced.push_back(trace(question));
+  report_question_maps(report, traced);
+  missing_ = before;
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "qkv/base/error.h"
 #include "qkv/data/batching.h"
 #include "qkv/data/generated_knowledge.h"
 #include "qkv/data/text_file.h"
+#include "qkv/data/utf8.h"
 
 namespace qkv {
 namespace {
@@ -60,6 +62,13 @@ std::vector<std::string> strangers_to(const KnowledgeCorpus& corpus) {
   return found;
 }
 
+std::string title_of(const std::string& document, const NamedSpans& names) {
+  std::string title;
+  const std::u32string text = utf8_to_code_points(document);
+  for (int64_t i = 0; i < names.title; ++i) append_utf8(title, text[static_cast<size_t>(i)]);
+  return title;
+}
+
 /// Every k-th training pair, so that the slice does not depend on a seed.
 void hold_back(KnowledgeCorpus& corpus, int64_t held) {
   const auto n = static_cast<int64_t>(corpus.train.size());
@@ -84,6 +93,14 @@ void declare_knowledge_data(Settings& s) {
       .flag("third-mask", true, "⁇ also ends the hidden span")
       .flag("random-start", false, "a document is cut anywhere, not only behind")
       .number("names", 0, "part of the documents that hide a run of capitalised words instead of a random span", 0, 1)
+      .number("answers", 0,
+              "of these, the part whose name is drawn by how much it looks like an answer, as learnt from "
+              "the training pairs",
+              0, 1)
+      .number("ask", 0,
+              "part of the documents without a training pair that are read as a question, answered with the "
+              "name that looks most like an answer",
+              0, 1)
       .choice("loss", "all", {"all", "span"}, "predict every character of a document, or the hidden ones only")
       .number("questions", 0, "how often each training question is read for each time the documents are", 0, 1000)
       .integer("people", 300, "people of the generated corpus", 10, 1e5)
@@ -98,7 +115,9 @@ KnowledgeData::KnowledgeData(const Settings& s, const std::string& assets)
       seed_(static_cast<uint64_t>(s.get_integer("seed"))),
       block_(s.get_integer("block")),
       named_(s.get_number("names")),
+      answers_(s.get_number("answers")),
       questions_(s.get_number("questions")),
+      ask_(s.get_number("ask")),
       span_only_(s.get_text("loss") == "span"),
       span_options_{.block = block_,
                     .fraction = s.get_number("span"),
@@ -162,6 +181,25 @@ void KnowledgeData::encode() {
     documents_.push_back(vocabulary().encode(d, where));
     names_.push_back(find_named_spans(d));
   }
+  if (answers_ == 0 && ask_ == 0) return;
+  const AnswerSpans likely(c.documents, names_, c.train);
+  std::set<std::string> answered;
+  for (const Fact& f : c.train) answered.insert(name_in_question(f.question));
+  for (size_t i = 0; i < names_.size(); ++i) {
+    answer_like_.push_back(likely.probabilities(c.documents[i], names_[i]));
+    answered_.push_back(answered.count(title_of(c.documents[i], names_[i])) > 0);
+  }
+}
+
+LanguageExample KnowledgeData::asked_of(int64_t document) const {
+  const auto at = static_cast<size_t>(document);
+  const std::vector<double>& p = answer_like_[at];
+  const CharSpan name = names_[at].names[static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin())];
+  const std::vector<int64_t>& ids = documents_[at];
+  Fact fact{as_question(title_of(corpus_->documents[at], names_[at])), "", document + 1};
+  fact.place = vocabulary().decode(
+      std::span(ids).subspan(static_cast<size_t>(name.begin), static_cast<size_t>(name.end - name.begin)));
+  return finetune_example(fact, vocabulary(), block_, "documents");
 }
 
 LanguageExample KnowledgeData::corrupted(int64_t document, Rng& rng) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "qkv/base/settings.h"
+#include "qkv/data/answer_spans.h"
 #include "qkv/data/knowledge.h"
 #include "qkv/data/named_spans.h"
 
@@ -43,20 +44,24 @@ class KnowledgeData {
  private:
   void encode();
   LanguageExample corrupted(int64_t document, Rng& rng);
+  /// The question that the document seems to answer, with the name that looks most like the answer.
+  LanguageExample asked_of(int64_t document) const;
   void plan(int64_t epoch);
 
   Settings settings_;
   bool pretraining_ = true;
   uint64_t seed_;
   int64_t block_;
-  double named_ = 0, questions_ = 0;
+  double named_ = 0, answers_ = 0, questions_ = 0, ask_ = 0;
   bool span_only_ = false;
   SpanOptions span_options_;
   std::optional<CharVocabulary> vocabulary_;
   std::optional<KnowledgeCorpus> corpus_;
   std::vector<std::vector<int64_t>> documents_;  // encoded
   std::vector<NamedSpans> names_;
-  std::vector<LanguageExample> asked_;  // the training questions
+  std::vector<std::vector<double>> answer_like_;  // of each document's names, where asked for
+  std::vector<bool> answered_;                    // documents about people of the training pairs
+  std::vector<LanguageExample> asked_;            // the training questions
   int64_t planned_epoch_ = -1;
   std::vector<int64_t> order_;  // of the epoch: documents, then questions from documents_.size() on
 };

@@ -3,6 +3,7 @@
 #include "qkv/tasks/knowledge.h"
 #include "qkv/tasks/reverse.h"
 #include "qkv/tasks/task.h"
+#include "qkv/tasks/text.h"
 #include "qkv/tasks/translate.h"
 
 namespace qkv {
@@ -13,6 +14,7 @@ constexpr TaskSpec kTasks[] = {
     {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate},
     {"knowledge", "where people were born, learnt by reading about them", knowledge_settings, make_knowledge,
      kKnowledgeAbout},
+    {"text", "any text, predicted token by token, and written on", text_settings, make_text, kTextAbout},
 };
 
 }  // namespace
