@@ -19,7 +19,8 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  qkv eval runs/reverse-dot                    validation figures, exact match by length, errors\n"
     "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one a line\n"
-    "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n";
+    "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n"
+    "  qkv eval runs/translate --data multi30k      BLEU on the test sets of a folder (or two files: a.de,a.en)\n";
 
 void print_tables(const Evaluation& e) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
@@ -64,15 +65,23 @@ std::string as_json(const std::string& run, const std::string& weights, const Ev
 int run_eval(const Arguments& arguments) {
   CLI::App cli("Evaluates a trained run.", "eval");
   std::string path, data, weights;
+  std::vector<std::pair<std::string, std::string>> changes;
   bool json = false;
   cli.add_option("RUN", path, "the run's folder")->required();
-  cli.add_option("--data", data, "a file of the task's own kind [the validation data]")->type_name("FILE");
+  cli.add_option("--data", data, "data of the task's own kind: a file, a folder or SRC,TGT [the validation data]")
+      ->type_name("DATA");
+  for (const char* name : {"beam", "length-penalty"}) {
+    cli.add_option_function<std::string>(
+           std::string("--") + name, [&changes, name](const std::string& value) { changes.emplace_back(name, value); },
+           "search of a translator [the run's own]")
+        ->type_name("X");
+  }
   add_weights(cli, weights);
   cli.add_flag("--json", json, "one JSON object on standard output");
   add_threads(cli);
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
-  OpenedRun run = open_run(path, weights);
+  OpenedRun run = open_run(path, weights, changes);
   const NoGrad no_grad;
   const Evaluation e = run.task->evaluate(data);
   if (json) {

@@ -48,7 +48,8 @@ std::vector<Traced> trace_all(Task& task, const MapRequest& r) {
   std::vector<Traced> all;
   for (const std::string& input : inputs) {
     const TracedExample traced = task.trace(input);
-    all.push_back({input + " → " + traced.output, maps_of(traced, r.choice)});
+    const std::string why = task.about_example(input);
+    all.push_back({(why.empty() ? "" : why + ": ") + input + " → " + traced.output, maps_of(traced, r.choice)});
   }
   return all;
 }
@@ -105,7 +106,9 @@ int run_map(const Arguments& arguments) {
   cli.add_option("--examples", r.examples, "so many inputs chosen from the validation data")
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("N");
-  cli.add_option("--site", r.choice.site, "which attention: cross, encoder or decoder [all]")->type_name("SITE");
+  cli.add_option("--site", r.choice.site,
+                 "which attention: alignment (heads together), cross, encoder or decoder [alignment, else all]")
+      ->type_name("SITE");
   cli.add_option("--layer", r.choice.layer, "only this layer, from 0 [all]")
       ->check(CLI::Range(0, 1000).description(""))
       ->type_name("L");

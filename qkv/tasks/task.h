@@ -83,7 +83,7 @@ struct TracedExample {
   std::vector<std::string> source = {}, target = {};  // tokens; target is what the model produced
   std::string output = {};
   std::vector<AttentionTrace> attention = {};
-  bool target_rows = true;  // rows of "cross" and "decoder" sites are target tokens
+  bool target_rows = true;  // rows of "alignment", "cross" and "decoder" sites are target tokens
   std::optional<TracedPicture> picture = {};
 };
 
@@ -110,6 +110,13 @@ class Task {
   virtual TracedExample trace(const std::string& input) = 0;
   /// Inputs worth looking at, from the validation set.
   virtual std::vector<std::string> examples(int64_t n) = 0;
+  /// Why examples() chose this input: "the longest"; empty where there is nothing to say.
+  virtual std::string about_example(const std::string& input) const {
+    static_cast<void>(input);
+    return "";
+  }
+  /// Lines a user should read before training: what was left out of the data and where.
+  virtual std::vector<std::string> notes() { return {}; }
 
   /// Adds what only this task can show to a run's report, after its figures and before its maps.
   virtual void add_to_report(Report& report, const Evaluation& evaluation) {

@@ -76,6 +76,7 @@ std::string command_of(const std::vector<ReportedRun>& runs) {
     } else if (value == defaults.all()[i].value) {
       continue;
     }
+    if (s.name != "attention") defaults.set(s.name, value);  // it may change the defaults of others
     if (s.kind == SettingKind::flag) {
       command += (value == "true" ? " --" : " --no-") + s.name;
     } else {
@@ -140,7 +141,7 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
     for (const ReportedRun::Example& e : run.examples) {
       std::vector<HeatMap> maps = e.maps;
       if (maps.size() > kMapsShown) maps.resize(kMapsShown);
-      const std::string title = e.input + " → " + e.output;
+      const std::string title = (e.why.empty() ? "" : e.why + ": ") + e.input + " → " + e.output;
       if (maps.size() == 1) {
         maps[0].title = title;
         alone.push_back(maps[0]);
@@ -190,7 +191,7 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
   for (const std::string& input : task.examples(kExamples)) {
     const TracedExample traced = task.trace(input);
     if (traced.attention.empty()) break;
-    run.examples.push_back({input, traced.output, maps_of(traced)});
+    run.examples.push_back({input, traced.output, task.about_example(input), maps_of(traced)});
   }
   return run;
 }

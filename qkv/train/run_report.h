@@ -20,6 +20,7 @@ struct ReportedRun {
   std::vector<EvaluationRecord> history;
   struct Example {
     std::string input, output;
+    std::string why;  // it was chosen; may be empty
     std::vector<HeatMap> maps;
   };
   std::vector<Example> examples;  // empty for a model without attention

@@ -16,7 +16,7 @@ std::vector<std::string> first_labels(const std::vector<std::string>& tokens, in
 }
 
 HeatMap map_of(const TracedExample& example, const AttentionTrace& trace, int64_t head) {
-  const bool decoding = trace.site == "cross" || trace.site == "decoder";
+  const bool decoding = trace.site == "cross" || trace.site == "decoder" || trace.site == "alignment";
   const std::vector<std::string>& queries = decoding && example.target_rows ? example.target : example.source;
   const std::vector<std::string>& keys = trace.site == "decoder" ? example.target : example.source;
   HeatMap map;
@@ -43,18 +43,22 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
   if (example.attention.empty()) throw ConfigError("this model has no attention to show");
   std::vector<HeatMap> maps;
   std::string available;
+  const bool any = choice.site.empty() && choice.layer < 0 && choice.head < 0;
+  const bool summed = std::any_of(example.attention.begin(), example.attention.end(),
+                                  [](const auto& t) { return t.site == "alignment"; });
   const bool layers =
       std::any_of(example.attention.begin(), example.attention.end(), [](const auto& t) { return t.layer > 0; });
   for (const AttentionTrace& trace : example.attention) {
     available += (available.empty() ? "" : ", ") + trace.site + " layer " + std::to_string(trace.layer) +
                  " heads 0 to " + std::to_string(trace.H - 1);
+    if (any && summed && trace.site != "alignment") continue;
     if (!choice.site.empty() && choice.site != trace.site) continue;
     if (choice.layer >= 0 && choice.layer != trace.layer) continue;
     for (int64_t h = 0; h < trace.H; ++h) {
       if (choice.head >= 0 && choice.head != h) continue;
       HeatMap map = map_of(example, trace, h);
       map.title = trace.site;
-      if (layers) map.title += " layer " + std::to_string(trace.layer);
+      if (layers && trace.site != "alignment") map.title += " layer " + std::to_string(trace.layer);
       if (trace.H > 1) map.title += " head " + std::to_string(h);
       maps.push_back(std::move(map));
     }

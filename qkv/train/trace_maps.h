@@ -14,7 +14,8 @@ struct TraceChoice {
   int64_t layer = -1, head = -1;
 };
 
-/// One map for each chosen layer and head, rows and columns labelled with tokens. Throws ConfigError naming what there
+/// One map for each chosen layer and head, rows and columns labelled with tokens; without a choice, the summary
+/// "alignment" alone where the example has one. Throws ConfigError naming what there
 /// is when nothing fits the choice, or when the model attends to nothing.
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice = {});
 
