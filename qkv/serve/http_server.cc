@@ -174,6 +174,11 @@ HttpServer::HttpServer(const HttpOptions& options) : impl_(std::make_unique<Impl
   s.new_task_queue = [n = static_cast<size_t>(options.connections)] { return new httplib::ThreadPool(n); };
   s.set_payload_max_length(options.max_body);
   s.set_tcp_nodelay(true);
+  // The library's own choice, SO_REUSEPORT, would let two servers share a port, each getting half of the requests.
+  s.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   impl_->check_origin();
   // No scripts, styles, pictures or connections but the page's own (charts write style elements; exports are blobs).
   s.set_default_headers({{"Content-Security-Policy",

@@ -117,7 +117,7 @@ function hatchPattern(c: CanvasRenderingContext2D): CanvasPattern {
 }
 
 /** Every label while cells are wide enough, else every 2nd, 5th, 10th, … */
-export const labelStep = (size: number): number => [1, 2, 5, 10, 20, 50, 100, 200].find((n) => n * size >= 12) ?? 500;
+export const labelStep = (size: number): number => [1, 2, 5, 10, 20, 50, 100, 200].find((n) => n * size >= 11) ?? 500;
 
 type Span = [number, number];
 
@@ -177,7 +177,7 @@ function drawLabels(c: CanvasRenderingContext2D, look: Look, rows: Span, cols: S
   c.textAlign = "right";
   c.fillText(`← ${m.rowTitle ?? "query"}`, 0, 0);
   c.restore();
-  c.font = `12px ${mapFont}`;
+  c.font = `${every === 1 ? Math.min(12, size) : 12}px ${mapFont}`;
   c.textAlign = "right";
   for (let i = rows[0]; i < rows[1]; i++) {
     const here = look.cursor?.[0] === i || look.pinned === i;

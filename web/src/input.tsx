@@ -19,15 +19,16 @@ export function InputPanel({ runs }: { runs: Run[] }) {
     let current = true;
     getJson<{ examples: string[] }>(`/api/runs/${encodeURIComponent(run.id)}/examples`)
       .then((a) => {
-        if (!current) return;
-        setExamples(a.examples);
-        if (!state.value.x && a.examples.length) update({ x: a.examples[0] });
+        if (current) setExamples(a.examples);
       })
       .catch((e: ApiError) => current && (failure.value = { message: e.message, field: "model" }));
     return () => {
       current = false;
     };
   }, [s.m, run?.checkpoints.length === 0]);
+  useEffect(() => {
+    if (!s.x && examples.length) update({ x: examples[0] });
+  }, [s.x, examples]);
   const problem = failure.value;
   return (
     <aside class="panel input-panel">

@@ -73,7 +73,7 @@ export async function serve(root, port = 0) {
   return {
     url, port: Number(new URL(url).port), pid: child.pid, errors: () => errors,
     stop: () => new Promise((done) => {
-      if (child.exitCode !== null || child.signalCode !== null) return done();
+      if (child.exitCode !== null || child.signalCode !== null) return done(child.exitCode);
       child.on("exit", done);
       child.kill("SIGINT");
     }),

@@ -1,24 +1,21 @@
 // Tests of the page in a headless Chromium: QKV_PROGRAM=build/release/qkv node web/tests/page_test.mjs
-import { after, before } from "node:test";
+import assert from "node:assert/strict";
+import test from "node:test";
 import { exploreTests } from "./explore_tests.mjs";
 import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
 
-const site = { browser: null, server: null, url: "", errors: () => site.server.errors() };
-
-before(async () => {
-  trainModels();
-  site.server = await serve(runs);
-  site.url = site.server.url;
-  site.browser = await launch();
-});
-after(async () => {
-  await site.browser?.close();
-  await site.server?.stop();
-  cleanUp();
-});
+trainModels();
+const server = await serve(runs);
+const site = { url: server.url, errors: server.errors, browser: await launch() };
 
 unitTests();
 exploreTests(site);
 viewTests(site);
+
+test("the server ends in an orderly way when asked to", async () => {
+  await site.browser.close();
+  assert.equal(await server.stop(), 0);
+  cleanUp();
+});
