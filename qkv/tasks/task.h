@@ -78,6 +78,12 @@ struct TracedPicture {
   int64_t first_patch = 1;                      // index of the first patch among the tokens
 };
 
+/// A token that might have come next, and how likely the model held it.
+struct TracedCandidate {
+  std::string token = {};
+  double probability = 0;
+};
+
 /// One input run through the model with its attention: what maps, reports and the page show.
 struct TracedExample {
   std::vector<std::string> source = {}, target = {};  // tokens; target is what the model produced
@@ -85,6 +91,7 @@ struct TracedExample {
   std::vector<AttentionTrace> attention = {};
   bool target_rows = true;  // rows of "alignment", "cross" and "decoder" sites are target tokens
   std::optional<TracedPicture> picture = {};
+  std::vector<std::vector<TracedCandidate>> candidates = {};  // a token written each: the likeliest, best first
 };
 
 class Task {
