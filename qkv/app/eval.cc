@@ -20,7 +20,8 @@ constexpr const char* kFooter =
     "  qkv eval runs/reverse-dot                    validation figures, exact match by length, errors\n"
     "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one a line\n"
     "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n"
-    "  qkv eval runs/translate --data multi30k      BLEU on the test sets of a folder (or two files: a.de,a.en)\n";
+    "  qkv eval runs/translate --data multi30k      BLEU on the test sets of a folder (or two files: a.de,a.en)\n"
+    "  qkv eval runs/images-multi-head --data test  the test set of the images it was trained on\n";
 
 void print_tables(const Evaluation& e) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
@@ -31,7 +32,7 @@ void print_tables(const Evaluation& e) {
   for (const Breakdown& b : e.breakdowns) {
     Table table{.header = {b.by, b.figure, "cases"}};
     for (size_t i = 0; i < b.x.size(); ++i) {
-      std::string group = format_number(b.x[i], 9);
+      std::string group = group_name(b, i);
       if (b.trained_to > 0 && b.x[i] > b.trained_to) group += " (not trained on)";
       table.rows.push_back({group, metric_text(b.name, b.y[i]), std::to_string(b.counts[i])});
     }
@@ -48,7 +49,7 @@ std::string as_json(const std::string& run, const std::string& weights, const Ev
   for (const auto& [name, value] : e.metrics) j[name] = value;
   for (const Breakdown& b : e.breakdowns) {
     Json groups = Json::object();
-    for (size_t i = 0; i < b.x.size(); ++i) groups[format_number(b.x[i], 9)] = b.y[i];
+    for (size_t i = 0; i < b.x.size(); ++i) groups[group_name(b, i)] = b.y[i];
     j[b.name] = groups;
     if (b.trained_to > 0) j["trained_to_" + b.by] = b.trained_to;
   }

@@ -43,8 +43,9 @@ struct DecodeOptions {
 
 struct Prediction {
   std::string text = {};
-  double score = 0;            // log probability
-  std::string alignment = {};  // "0-0 1-2 …": source word - target word, where asked for
+  double score = 0;                        // log probability
+  std::string alignment = {};              // "0-0 1-2 …": source word - target word, where asked for
+  std::optional<double> probability = {};  // of an answer that is one of a few: shown beside it
 };
 
 /// One figure for each of several groups of cases: exact match by length, accuracy by class.
@@ -53,8 +54,9 @@ struct Breakdown {
   std::string by = {};      // "length"
   std::string figure = {};  // "exact match"
   std::vector<double> x = {}, y = {};
-  std::vector<int64_t> counts = {};  // cases in each group
-  double trained_to = 0;             // groups above this were never trained on (0: no such border)
+  std::vector<int64_t> counts = {};      // cases in each group
+  double trained_to = 0;                 // groups above this were never trained on (0: no such border)
+  std::vector<std::string> labels = {};  // names of the groups, where x only numbers them
 };
 
 /// One input with what should have come out and what did.

@@ -1,5 +1,6 @@
 // The table of tasks.
 #include "qkv/base/error.h"
+#include "qkv/tasks/images.h"
 #include "qkv/tasks/reverse.h"
 #include "qkv/tasks/task.h"
 #include "qkv/tasks/translate.h"
@@ -10,6 +11,7 @@ namespace {
 constexpr TaskSpec kTasks[] = {
     {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, kReverseAbout},
     {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate},
+    {"images", "the class of a picture, from its patches", images_settings, make_images, kImagesAbout},
 };
 
 }  // namespace
