@@ -7,6 +7,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"train", "trains a task's model in a run folder, or goes on with one", run_train},
     {"compare", "trains one model for each attention mechanism; one table, one picture", run_compare},
+    {"study", "a whole study in one command: every row trained and asked, one table, one report", run_study},
     {"eval", "the figures of a trained run, on its own data or yours", run_eval},
     {"predict", "runs a trained model on arguments or lines of standard input", run_predict},
     {"map", "where a trained model looks: terminal, PNG, SVG, HTML or CSV", run_map},

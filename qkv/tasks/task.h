@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "qkv/base/settings.h"
+#include "qkv/models/sampling.h"
 #include "qkv/nn/context.h"
 #include "qkv/nn/module.h"
 
@@ -39,6 +40,8 @@ struct DecodeOptions {
   int64_t max_length = 0;  // 0: the task's own limit
   int64_t n_best = 1;
   bool align = false;  // also which source word each target word looked at
+  /// Draw tokens instead of searching: for tasks that write text (Task::samples).
+  std::optional<SampleOptions> sample = {};
 };
 
 struct Prediction {
@@ -115,6 +118,10 @@ class Task {
   /// One list of candidates an input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
+  /// Whether predict() understands DecodeOptions::sample.
+  virtual bool samples() const { return false; }
+  /// From now on maps what the vocabulary lacks to what it has, instead of refusing it; false where nothing is refused.
+  virtual bool replace_missing() { return false; }
   /// Tasks on pictures take a PNG's path, "data:image/png;base64,…", or "val:17", the number of a validation example.
   virtual TracedExample trace(const std::string& input) = 0;
   /// Inputs worth looking at, from the validation set.
@@ -154,7 +161,7 @@ const TaskSpec& find_task(const std::string& name);
 
 /// The options every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
 /// batch, accumulate, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
-/// checkpoint-every, keep, average, patience, log-every.
+/// checkpoint-every, keep, average, patience, log-every, from, from-weights.
 Settings training_settings();
 
 }  // namespace qkv

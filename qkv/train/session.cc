@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
 #include "qkv/train/run_report.h"
 #include "qkv/view/text.h"
@@ -20,6 +21,31 @@ bool is_share(const std::string& name) {
 
 }  // namespace
 
+std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings) {
+  const std::string& from = settings.get_text("from");
+  if (from.empty()) return spec.make(settings, "");
+  const RunFolder source = RunFolder::open(from);
+  if (std::string(source.spec().name) != spec.name) {
+    throw ConfigError("--from " + from + ": that run is of task '" + source.spec().name + "', not '" + spec.name + "'");
+  }
+  auto task = spec.make(settings, from);
+  load_start(*task, settings);
+  return task;
+}
+
+void load_start(Task& task, const Settings& settings) {
+  const std::string& from = settings.get_text("from");
+  if (from.empty()) return;
+  const RunFolder source = RunFolder::open(from);
+  try {
+    source.load_weights(parameters_of(task), settings.get_text("from-weights"));
+  } catch (const ShapeError& e) {
+    throw IoError("cannot start from " + from + ": its model is another one: " + e.what());
+  } catch (const IoError& e) {
+    throw IoError("cannot start from " + from + ": " + e.what());
+  }
+}
+
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer) {
   SessionResult result;
   result.run = folder.path();
@@ -27,6 +53,7 @@ SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer
   result.label = folder.settings().has("attention") ? folder.settings().get_text("attention") : result.task;
   const std::vector<NamedParameter> model = parameters_of(task);
   for (const NamedParameter& p : model) result.parameters += p.value.numel();
+  if (folder.checkpoints().empty()) load_start(task, folder.settings());
   {
     Trainer trainer(task, trainer_options(folder.settings()), &folder, observer);
     trainer.resume();

@@ -17,8 +17,16 @@ struct SessionResult {
   Evaluation evaluation;  // of the weights the run settled on; empty when interrupted
 };
 
-/// Trains in the folder (from its newest checkpoint when there is one), then evaluates the weights load_weights()
-/// picks and writes result.json and report.html. Interrupted, it only trains. Throws what Trainer::run does.
+/// A task for a new run: with the vocabulary of the run that the setting "from" names, where it names one.
+/// Throws IoError, or ConfigError when that run is of another task.
+std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings);
+/// The weights of the run that "from" names into the task; nothing when it is empty. Throws IoError naming both runs
+/// when their models differ.
+void load_start(Task& task, const Settings& settings);
+
+/// Trains in the folder (from its newest checkpoint when there is one, else as load_start says), then evaluates the
+/// weights load_weights() picks and writes result.json and report.html. Interrupted, it only trains. Throws what
+/// Trainer::run does.
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer = nullptr);
 
 /// One JSON object on one line: run, task, attention, seed, parameters, epochs, steps, stopped, train_loss, every
