@@ -28,5 +28,6 @@ int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_serve(const Arguments& arguments);
 int run_lab(const Arguments& arguments);
+int run_bench(const Arguments& arguments);
 
 }  // namespace qkv::app

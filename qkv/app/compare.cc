@@ -85,6 +85,7 @@ int compare(const Comparison& c) {
     std::unique_ptr<Task> task;
     RunFolder run = open_or_create(c, mechanism, task);
     run.lock();
+    if (runs.empty()) print_notes(*task);
     ConsoleObserver console(mechanism, runs.empty() ? opening_line(c.folder, *c.spec, c.settings) : "", out);
     const SessionResult result = run_session(run, *task, &console);
     if (result.training.interrupted) {

@@ -1,6 +1,7 @@
 // qkv predict: lines in, the trained model's answers out.
 #include <cstdio>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/run_commands.h"
@@ -17,13 +18,28 @@ constexpr const char* kFooter =
     "  qkv predict runs/reverse-dot abcd ddba              one answer a line\n"
     "  qkv predict runs/reverse-dot < strings.txt          lines from standard input\n"
     "  qkv predict runs/reverse-dot abcd --beam 4 --n-best 4 --scores\n"
+    "  qkv predict runs/images-multi-head shoe.png         the class and its probability; --n-best 3: the first "
+    "three\n"
     "  qkv predict runs/text 'It was' --temperature 0.7 --top-p 0.9 --seed 3 --max-length 400\n"
     "  qkv predict runs/knowledge 'Ada Lovelace'           a name is asked about as a question is\n";
 
 struct Answering {
   DecodeOptions decode;
-  bool scores = false, replace_missing = false;
+  bool scores = false, json = false, replace_missing = false;
 };
+
+std::string as_json(const std::string& input, const std::vector<Prediction>& candidates, bool align) {
+  using Json = nlohmann::ordered_json;
+  Json answers = Json::array();
+  for (const Prediction& p : candidates) {
+    Json answer{{"text", p.text}, {"log_probability", p.score}};
+    if (p.probability) answer["probability"] = *p.probability;
+    if (align) answer["alignment"] = p.alignment;
+    answers.push_back(std::move(answer));
+  }
+  const Json j{{"input", input}, {"answers", std::move(answers)}};
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 void add_sampling(CLI::App& cli, SampleOptions& how) {
   constexpr double kHottest = 1000;
@@ -54,10 +70,16 @@ void check_task(const CLI::App& cli, OpenedRun& run, const SampleOptions& sampli
 }
 
 void answer(Task& task, const std::vector<std::string>& inputs, const Answering& how) {
-  for (const std::vector<Prediction>& candidates : task.predict(inputs, how.decode)) {
-    for (const Prediction& p : candidates) {
+  const std::vector<std::vector<Prediction>> all = task.predict(inputs, how.decode);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (how.json) {
+      std::printf("%s\n", as_json(inputs[i], all[i], how.decode.align).c_str());
+      continue;
+    }
+    for (const Prediction& p : all[i]) {
       if (how.scores) std::printf("%.4f\t", p.score);
       std::printf("%s", p.text.c_str());
+      if (p.probability) std::printf("\t%.4f", *p.probability);
       if (how.decode.align) std::printf("\t%s", p.alignment.c_str());
       std::printf("\n");
     }
@@ -105,7 +127,7 @@ int run_predict(const Arguments& arguments) {
   cli.add_option("--beam", how.decode.beam, "width of the search; 1 is greedy [1]")
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("K");
-  cli.add_option("--n-best", how.decode.n_best, "answers for each input, at most --beam [1]")
+  cli.add_option("--n-best", how.decode.n_best, "answers for each input; a search is at least as wide [1]")
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("N");
   cli.add_option("--length-penalty", how.decode.length_penalty, "α of score / ((5 + length)/6)^α [0]")
@@ -116,6 +138,7 @@ int run_predict(const Arguments& arguments) {
       ->type_name("N");
   cli.add_flag("--scores", how.scores, "the log probability and a tab before each answer");
   cli.add_flag("--align", how.decode.align, "a tab and the alignment i-j (word read - word written) after each answer");
+  cli.add_flag("--json", how.json, "one JSON object an input: the answers with their log probabilities");
   cli.add_flag("--replace-missing", how.replace_missing, "map characters that the vocabulary lacks to '?'");
   SampleOptions sampling;
   add_sampling(cli, sampling);
@@ -123,6 +146,7 @@ int run_predict(const Arguments& arguments) {
   add_threads(cli);
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
+  if (cli.count("--beam") == 0) how.decode.beam = how.decode.n_best;
   if (how.decode.n_best > how.decode.beam) throw ConfigError("--n-best cannot be more than --beam");
   OpenedRun run = open_run(path, weights);
   check_task(cli, run, sampling, how);

@@ -65,6 +65,7 @@ RunFolder open_for_resume(const std::string& path, const std::string& task) {
 int train_in(RunFolder& run, Task& task, const TrainArguments& a) {
   std::FILE* const out = a.json ? stderr : stdout;
   run.lock();
+  print_notes(task);
   ConsoleObserver console(run_label(run), opening_line(run.path(), run.spec(), run.settings()), out);
   const SessionResult result = run_session(run, task, &console);
   if (a.json) std::printf("%s\n", result_json(result, run.settings()).c_str());

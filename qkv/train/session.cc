@@ -81,7 +81,7 @@ std::string result_json(const SessionResult& r, const Settings& settings) {
   for (const auto& [name, value] : r.evaluation.metrics) j[name] = value;
   for (const Breakdown& b : r.evaluation.breakdowns) {
     Json groups = Json::object();
-    for (size_t i = 0; i < b.x.size(); ++i) groups[format_number(b.x[i], 9)] = b.y[i];
+    for (size_t i = 0; i < b.x.size(); ++i) groups[group_name(b, i)] = b.y[i];
     j[b.name] = groups;
     if (b.trained_to > 0) j["trained_to_" + b.by] = b.trained_to;
   }
@@ -110,6 +110,10 @@ std::string metric_label(const std::string& name) {
 std::string metric_text(const std::string& name, double value) {
   if (is_share(name)) return format_number(value * 100, 4) + "%";
   return format_number(value, 4);
+}
+
+std::string group_name(const Breakdown& b, size_t i) {
+  return b.labels.empty() ? format_number(b.x[i], 9) : b.labels[i];
 }
 
 double metric_of(const Metrics& metrics, const std::string& name) {

@@ -42,6 +42,8 @@ Spread spread_of(const std::vector<double>& values);
 /// "exact_match" → "exact match"; "0.9915" → "99.15%" for figures between 0 and 1 that are shares.
 std::string metric_label(const std::string& name);
 std::string metric_text(const std::string& name, double value);
+/// Group i of a breakdown as it is shown: its label, or its number.
+std::string group_name(const Breakdown& breakdown, size_t i);
 /// The figure of that name, or NaN.
 double metric_of(const Metrics& metrics, const std::string& name);
 
