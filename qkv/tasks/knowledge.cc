@@ -258,6 +258,13 @@ Settings knowledge_settings() {
   s.set("lr", "0.001");
   s.set("weight-decay", "0.01");
   s.set("warmup", "100");
+  // What has been found to be remembered soonest; --names 0 --ask 0 --questions 0 --span-weight 1 hides random spans
+  // only.
+  s.set("names", "0.8");
+  s.set("answers", "0.5");
+  s.set("ask", "0.7");
+  s.set("questions", "1");
+  s.set("span-weight", "8");
   return s;
 }
 

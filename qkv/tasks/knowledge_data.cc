@@ -207,8 +207,15 @@ LanguageExample KnowledgeData::corrupted(int64_t document, Rng& rng) {
   const std::vector<int64_t>& ids = documents_[static_cast<size_t>(document)];
   const NamedSpans& names = names_[static_cast<size_t>(document)];
   const bool named = rng.uniform() < named_ && !names.names.empty();
+  const bool by_answers = rng.uniform() < answers_;
+  const bool as_asked = rng.uniform() < ask_;
+  if (as_asked && !names.names.empty() && names.title > 0 && !answered_[static_cast<size_t>(document)]) {
+    return asked_of(document);
+  }
+  NamedSpanOptions how{.block = block_, .probabilities = {}};
+  if (by_answers) how.probabilities = answer_like_[static_cast<size_t>(document)];
   const std::vector<int64_t> sequence =
-      named ? corrupt_named_span(ids, names, {.block = block_}, rng) : corrupt_span(ids, span_options_, rng);
+      named ? corrupt_named_span(ids, names, how, rng) : corrupt_span(ids, span_options_, rng);
   LanguageExample example = language_example(sequence);
   if (span_only_) {
     // The hidden part stands behind the second mask.
