@@ -9,7 +9,8 @@ namespace {
 
 constexpr TaskSpec kTasks[] = {
     {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, kReverseAbout},
-    {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate},
+    {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate,
+     kTranslateAbout},
 };
 
 }  // namespace
