@@ -1,10 +1,11 @@
 // Starts PyTorch and exchanges lines with it.
 #include "qkv/app/bench/torch_peer.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <csignal>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -77,8 +78,9 @@ std::vector<std::string> blas_builds(const TorchSetup& setup) {
 
 TorchPeer::TorchPeer(const TorchSetup& setup, const std::string& blas)
     : name_(blas.empty() ? "PyTorch" : "PyTorch, " + blas.substr(0, blas.find('-'))) {
+  // Closed in other children, or this one would never see the end of its input.
   int to[2] = {-1, -1}, from[2] = {-1, -1};
-  if (pipe(to) != 0 || pipe(from) != 0) throw IoError("cannot make a pipe to PyTorch");
+  if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw IoError("cannot make a pipe to PyTorch");
   std::signal(SIGPIPE, SIG_IGN);  // a process that ended shows as an empty answer
   const std::vector<std::string> words = command_of(setup, blas);
   pid_ = fork();
