@@ -41,7 +41,7 @@ Trace::Trace(std::string id, TracedExample example, std::string weights)
       site.Lq = t.Lq;
       site.Lk = t.Lk;
       site.causal = t.causal;
-      const bool over_target = t.site == "decoder" || t.site == "cross";
+      const bool over_target = t.site == "decoder" || t.site == "cross" || t.site == "alignment";
       site.rows_are_target = over_target && example_.target_rows;
       site.columns_are_target = t.site == "decoder";
       sites_.push_back(site);

@@ -10,7 +10,6 @@
 #include "qkv/core/autograd.h"
 #include "qkv/data/bleu.h"
 #include "qkv/ops/ops.h"
-#include "qkv/tasks/candidates.h"
 #include "qkv/tasks/translation_data.h"
 #include "qkv/tasks/translation_model.h"
 
@@ -19,7 +18,6 @@ namespace {
 
 constexpr int64_t kDecodingTokens = 4096;  // source tokens decoded at once
 constexpr int64_t kExtraLength = 10;       // a translation may have 1.5 times the source's tokens and this many more
-constexpr int64_t kCandidates = 10;        // of each step in a trace
 constexpr uint64_t kForcingStream = 22;
 constexpr size_t kErrorsShown = 20;
 
@@ -245,11 +243,9 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   TraceList traces;
   Context ctx;
   ctx.trace = &traces;
-  const Tensor logits = model_->forward(TokenBatch(std::vector<std::vector<int64_t>>{source}),
-                                        TokenBatch(std::vector<std::vector<int64_t>>{inputs}), ctx);
+  model_->forward(TokenBatch(std::vector<std::vector<int64_t>>{source}),
+                  TokenBatch(std::vector<std::vector<int64_t>>{inputs}), ctx);
   example.attention = traces.traces();
-  example.candidates =
-      likeliest(logits, kCandidates, [this](int64_t id) { return data_.tokenizers().target->piece(id); });
   return example;
 }
 
