@@ -40,7 +40,7 @@ enum class AccessA {
 };
 
 // Rows of a block of NV vectors: few vectors take more rows, to cover the latency of the multiply-adds.
-constexpr int block_rows(int vectors) { return vectors >= 3 || kPanel == 2 ? kRows : 12; }
+constexpr int block_rows(int vectors) { return vectors >= 3 || kPanel == 2 ? kRows : vectors == 2 ? 12 : 16; }
 
 // The addresses of A(m, k) for the rows of a block and one k. Rows at a run-time stride take one pointer for every
 // three, since base + stride and base + 2 · stride are addressing modes.
