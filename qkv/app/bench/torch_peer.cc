@@ -1,9 +1,9 @@
 // Starts PyTorch and exchanges lines with it.
 #include "qkv/app/bench/torch_peer.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <fcntl.h>
 
 #include <csignal>
 #include <filesystem>
