@@ -81,10 +81,7 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   const int64_t b_stride = p.b_stride;
   for (int64_t k = p.K; k > 0; --k) {
     Vec row[NV];
-    QKV_UNROLL for (int n = 0; n < NV; ++n) {
-      if (kA == AccessA::columns && M == 1) __builtin_prefetch(b + 32 * b_stride + n * kLanes, 0, 2);
-      row[n] = hn::LoadU(d, b + n * kLanes);
-    }
+    QKV_UNROLL for (int n = 0; n < NV; ++n) row[n] = hn::LoadU(d, b + n * kLanes);
     QKV_UNROLL for (int m = 0; m < M; ++m) {
       const Vec x = hn::Set(d, a.get(m));
       QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::MulAdd(x, row[n], acc[m][n]);
