@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "qkv/base/error.h"
 
@@ -98,7 +100,13 @@ TorchPeer::TorchPeer(const TorchSetup& setup, const std::string& blas)
 TorchPeer::~TorchPeer() {
   std::fclose(to_);  // it ends at the end of its input
   std::fclose(from_);
-  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+  if (pid_ <= 0) return;
+  for (int i = 0; i < 200; ++i) {  // two seconds to end by itself
+    if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
 }
 
 double TorchPeer::ask(const std::string& request, const char* field) {
