@@ -52,7 +52,7 @@ void add_settings(CLI::App& cli, Settings& settings, const std::vector<std::stri
 
 void add_weights(CLI::App& cli, std::string& which) {
   cli.add_option("--weights", which,
-                 "best, last, average or the step of a checkpoint [average if there is one, else best]")
+                 "best, last, average or the step of a checkpoint [average if it was better than the best, else best]")
       ->type_name("WHICH");
 }
 
@@ -60,6 +60,7 @@ void add_threads(CLI::App& cli) {
   cli.add_option_function<int>(
          "--threads", [](int n) { set_num_threads(n); }, "worker threads; no result depends on it [all cores]")
       ->check(CLI::Range(1, 1024).description(""))
+      ->take_last()
       ->type_name("N");
 }
 

@@ -42,7 +42,7 @@ RunFolder open_or_create(const Comparison& c, const std::string& mechanism, std:
   }
   Settings settings = c.settings;
   settings.set("attention", mechanism);
-  task = c.spec->make(settings, "");
+  task = make_new_task(*c.spec, settings);
   return RunFolder::create(path, *c.spec, settings, *task);
 }
 
@@ -85,6 +85,7 @@ int compare(const Comparison& c) {
     std::unique_ptr<Task> task;
     RunFolder run = open_or_create(c, mechanism, task);
     run.lock();
+    if (runs.empty()) print_notes(*task);
     ConsoleObserver console(mechanism, runs.empty() ? opening_line(c.folder, *c.spec, c.settings) : "", out);
     const SessionResult result = run_session(run, *task, &console);
     if (result.training.interrupted) {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/train/run_report.h"
 #include "qkv/train/trace_maps.h"
@@ -43,9 +44,21 @@ std::string opening_line(const std::string& folder, const TaskSpec& spec, const 
          std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads");
 }
 
-OpenedRun open_run(const std::string& path, const std::string& weights) {
+void print_notes(Task& task) {
+  for (const std::string& note : task.notes()) std::fprintf(stderr, "qkv: %s\n", note.c_str());
+}
+
+OpenedRun open_run(const std::string& path, const std::string& weights,
+                   const std::vector<std::pair<std::string, std::string>>& changes) {
   RunFolder folder = RunFolder::open(path);
-  auto task = folder.make_task();
+  Settings settings = folder.settings();
+  for (const auto& [name, value] : changes) {
+    if (!settings.has(name)) {
+      throw ConfigError("task '" + std::string(folder.spec().name) + "' has no option --" + name);
+    }
+    settings.set(name, value);
+  }
+  auto task = folder.spec().make(settings, path);
   const std::string file = folder.load_weights(parameters_of(*task), weights);
   return {std::move(folder), std::move(task), file};
 }

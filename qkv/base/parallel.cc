@@ -108,26 +108,31 @@ class Pool {
 // The one process-wide object of qkv: threads are a property of the machine, and no result depends on them.
 std::mutex pool_mutex;
 std::unique_ptr<Pool> pool_instance;
+std::atomic<int> pool_size{0};  // of pool_instance, 0 before there is one: asked for by every op, so without a lock
 
 int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 Pool& pool() {
   std::lock_guard lock(pool_mutex);
-  if (!pool_instance) pool_instance = std::make_unique<Pool>(default_threads());
+  if (!pool_instance) {
+    pool_instance = std::make_unique<Pool>(default_threads());
+    pool_size = pool_instance->size();
+  }
   return *pool_instance;
 }
 
 }  // namespace
 
 int num_threads() {
-  std::lock_guard lock(pool_mutex);
-  return pool_instance ? pool_instance->size() : default_threads();
+  const int size = pool_size.load(std::memory_order_relaxed);
+  return size > 0 ? size : default_threads();
 }
 
 void set_num_threads(int n) {
   std::lock_guard lock(pool_mutex);
   if (pool_instance && pool_instance->size() == std::max(1, n)) return;
   pool_instance = std::make_unique<Pool>(std::max(1, n));
+  pool_size = pool_instance->size();
 }
 
 void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {

@@ -75,10 +75,10 @@ Settings& Settings::declare(Setting setting) {
 }
 
 Settings& Settings::integer(std::string name, int64_t value, std::string help, double low, double high) {
-  return declare({std::move(name), std::to_string(value), std::move(help), SettingKind::integer, low, high, {}});
+  return declare({std::move(name), std::to_string(value), std::move(help), SettingKind::integer, low, high, {}, false});
 }
 Settings& Settings::number(std::string name, double value, std::string help, double low, double high) {
-  return declare({std::move(name), shown(value), std::move(help), SettingKind::number, low, high, {}});
+  return declare({std::move(name), shown(value), std::move(help), SettingKind::number, low, high, {}, false});
 }
 Settings& Settings::text(std::string name, std::string value, std::string help) {
   return declare({.name = std::move(name), .value = std::move(value), .help = std::move(help), .choices = {}});
@@ -98,20 +98,41 @@ Settings& Settings::choice(std::string name, std::string value, std::vector<std:
                   .choices = std::move(choices)});
 }
 
-void Settings::set(std::string_view name, std::string_view value) {
+Setting& Settings::declared(std::string_view name) {
   for (Setting& s : all_) {
-    if (s.name != name) continue;
-    check(s, value);
-    s.value = value;
-    return;
+    if (s.name == name) return s;
   }
   std::vector<std::string> names;
   for (const Setting& s : all_) names.push_back(s.name);
   throw ConfigError("unknown setting '" + std::string(name) + "'; there are: " + joined(names));
 }
 
+Settings& Settings::when(std::string_view option, std::string_view choice, std::string_view name,
+                         std::string_view value) {
+  Setting& s = declared(name);
+  check(s, value);
+  s.given = false;
+  presets_.push_back({std::string(option), std::string(choice), s.name, std::string(value), s.value});
+  return *this;
+}
+
+void Settings::set(std::string_view name, std::string_view value) {
+  Setting& s = declared(name);
+  check(s, value);
+  s.value = value;
+  s.given = true;
+  for (const bool chosen : {false, true}) {  // first every usual value, then those of this choice
+    for (const Preset& p : presets_) {
+      if (p.option != name || (p.choice == value) != chosen) continue;
+      Setting& other = declared(p.name);
+      if (!other.given) other.value = chosen ? p.value : p.usual;
+    }
+  }
+}
+
 Settings& Settings::include(const Settings& other) {
   for (const Setting& s : other.all_) declare(s);
+  presets_.insert(presets_.end(), other.presets_.begin(), other.presets_.end());
   return *this;
 }
 

@@ -20,6 +20,7 @@ struct Setting {
   double low = -std::numeric_limits<double>::infinity();  // limits of integer and number, inclusive
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;
+  bool given = false;  // set by somebody, so no preset changes it
 };
 
 /// An ordered list of declared options. Every error is a ConfigError that names the option and what it accepts.
@@ -32,6 +33,9 @@ class Settings {
   Settings& text(std::string name, std::string value, std::string help);
   Settings& flag(std::string name, bool value, std::string help);
   Settings& choice(std::string name, std::string value, std::vector<std::string> choices, std::string help);
+
+  /// With --option choice, the named option that nobody set has this default instead of its usual one.
+  Settings& when(std::string_view option, std::string_view choice, std::string_view name, std::string_view value);
 
   /// Sets a declared option from text, checking kind and limits.
   void set(std::string_view name, std::string_view value);
@@ -49,7 +53,13 @@ class Settings {
  private:
   Settings& declare(Setting setting);
   const Setting& find(std::string_view name, SettingKind kind) const;
+  Setting& declared(std::string_view name);
+
+  struct Preset {
+    std::string option, choice, name, value, usual;
+  };
   std::vector<Setting> all_;
+  std::vector<Preset> presets_;
 };
 
 }  // namespace qkv

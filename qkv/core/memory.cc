@@ -1,6 +1,7 @@
 // The cache of free blocks: four size classes an octave, a free list each.
 #include "qkv/core/memory.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -12,6 +13,8 @@ namespace qkv {
 namespace {
 
 constexpr size_t kAlign = 64;
+constexpr size_t kLooser = 2;              // classes a block may be too large by
+constexpr int64_t kAlwaysKept = 64 << 20;  // bytes
 
 // Class c holds blocks of (4 + c % 4) << (c / 4) units of 64 bytes.
 size_t class_bytes(size_t c) { return ((4 + c % 4) << (c / 4)) * kAlign; }
@@ -30,12 +33,24 @@ struct Cache {
   std::array<std::vector<void*>, 256> free_blocks;
   MemoryUse use;
 
-  void release() {
-    for (size_t c = 0; c < free_blocks.size(); ++c) {
-      for (void* p : free_blocks[c]) std::free(p);
-      free_blocks[c].clear();
+  // Frees the largest blocks first until at most `most` bytes are kept.
+  void release(int64_t most) {
+    for (size_t c = free_blocks.size(); c-- > 0;) {
+      while (!free_blocks[c].empty() && use.cached > most) {
+        std::free(free_blocks[c].back());
+        free_blocks[c].pop_back();
+        use.cached -= static_cast<int64_t>(class_bytes(c));
+      }
     }
-    use.cached = 0;
+  }
+
+  // A free block of at least this class, at most half as large again; its class, or none.
+  size_t fitting(size_t size_class) const {
+    const size_t end = std::min(size_class + kLooser + 1, free_blocks.size());
+    for (size_t c = size_class; c < end; ++c) {
+      if (!free_blocks[c].empty()) return c;
+    }
+    return free_blocks.size();
   }
 };
 
@@ -47,15 +62,18 @@ Cache& cache() {
 }  // namespace
 
 Storage::Storage(size_t bytes) : data_(nullptr), size_class_(class_of(bytes)) {
-  const auto block = static_cast<int64_t>(class_bytes(size_class_));
   Cache& c = cache();
   std::lock_guard lock(c.mutex);
-  auto& list = c.free_blocks[size_class_];
-  if (!list.empty()) {
-    data_ = list.back();
-    list.pop_back();
+  const size_t found = c.fitting(size_class_);
+  if (found < c.free_blocks.size()) size_class_ = found;
+  const auto block = static_cast<int64_t>(class_bytes(size_class_));
+  if (found < c.free_blocks.size()) {
+    data_ = c.free_blocks[found].back();
+    c.free_blocks[found].pop_back();
     c.use.cached -= block;
   } else {
+    // Batches of ever new shapes must not leave blocks of every class behind: all together stay near the peak.
+    c.release(std::max(kAlwaysKept, c.use.peak + c.use.peak / 4 - c.use.live - block));
     data_ = std::aligned_alloc(kAlign, static_cast<size_t>(block));
     if (data_ == nullptr) throw std::bad_alloc();
     ++c.use.system_allocations;
@@ -85,7 +103,7 @@ void reset_peak_memory() {
 
 void release_cached_memory() {
   std::lock_guard lock(cache().mutex);
-  cache().release();
+  cache().release(0);
 }
 
 }  // namespace qkv

@@ -47,7 +47,7 @@ ParallelSet read_parallel(const ParallelFiles& files, int64_t max_bytes, LineRep
     throw IoError("the files of a pair differ in length: " + files.source + " has " + std::to_string(source.size()) +
                   " lines, " + files.target + " has " + std::to_string(target.size()) + "; expected the same number");
   }
-  ParallelSet set{.name = files.name, .source = {}, .target = {}};
+  ParallelSet set{.name = files.name, .file = files.source};
   for (size_t i = 0; i < source.size(); ++i) {
     const LineFault in_source = check_line(source[i], max_bytes), in_target = check_line(target[i], max_bytes);
     const bool source_is_odd = in_source != LineFault::none;
@@ -58,6 +58,7 @@ ParallelSet read_parallel(const ParallelFiles& files, int64_t max_bytes, LineRep
     }
     set.source.push_back(std::move(source[i]));
     set.target.push_back(std::move(target[i]));
+    set.numbers.push_back(static_cast<int64_t>(i) + 1);
   }
   if (set.source.empty()) throw IoError("no pair of lines to use in " + files.source + " and " + files.target);
   return set;

@@ -17,8 +17,10 @@ struct ParallelFiles {
 
 /// Pairs of lines: source[i] means the same as target[i].
 struct ParallelSet {
-  std::string name;
-  std::vector<std::string> source, target;
+  std::string name = {};
+  std::vector<std::string> source = {}, target = {};
+  std::string file = {};              // the source file; empty when the text was not read from one
+  std::vector<int64_t> numbers = {};  // line of each pair there, from 1
 
   int64_t size() const { return static_cast<int64_t>(source.size()); }
 };

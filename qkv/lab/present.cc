@@ -78,8 +78,9 @@ Table result_table(const Result& result) {
   Table table{.header = {"at", "what", "predicted", "measured", "difference", "judged"}};
   std::string before;
   for (const Row& row : result.rows) {
-    table.rows.push_back({row.at == before ? "" : row.at, row.quantity, format_number(row.predicted, 6),
-                          format_number(row.measured, 6), format_number(row.difference(), 2), judged(row)});
+    const int digits = row.kind == Kind::exact ? 6 : 4;  // a sampled figure has no more to say
+    table.rows.push_back({row.at == before ? "" : row.at, row.quantity, format_number(row.predicted, digits),
+                          format_number(row.measured, digits), format_number(row.difference(), 2), judged(row)});
     before = row.at;
   }
   return table;

@@ -39,7 +39,11 @@ Tensor EmbeddedTokens::forward(std::span<const int64_t> ids, std::span<const int
   Tensor x = embedding_.forward(ids);  // [N, C]
   if (config_.scaled) x = affine(x, std::sqrt(static_cast<double>(config_.width)));
   if (config_.positions == Positions::learned) {
-    x = add(x, learned_.forward(positions));
+    std::vector<int64_t> places(positions.begin(), positions.end());
+    if (config_.endless) {
+      for (int64_t& place : places) place = std::min(place, config_.longest - 1);
+    }
+    x = add(x, learned_.forward(places));
   } else if (config_.positions == Positions::sinusoidal) {
     const int64_t longest = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end()) + 1;
     const Tensor table = longest <= sinusoids_.dim(0) ? sinusoids_ : sinusoidal_positions(longest, config_.width);

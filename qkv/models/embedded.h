@@ -17,8 +17,9 @@ Positions positions_named(const std::string& name);
 struct EmbeddedConfig {
   int64_t vocabulary = 0, width = 0;
   Positions positions = Positions::learned;
-  int64_t longest = 0;  // learned positions only
-  bool scaled = false;  // embeddings times √width, as in the first Transformer
+  int64_t longest = 0;   // learned positions only
+  bool endless = false;  // tokens further on than that share the last position
+  bool scaled = false;   // embeddings times √width, as in the first Transformer
   double stddev = 0.02;
   double dropout = 0;
 };
@@ -31,7 +32,8 @@ class EmbeddedTokens {
   EmbeddedTokens(const EmbeddedConfig& config, Rng& rng);
   void visit(Visitor& see);
 
-  /// ids [N] at the given positions → [N, width]. Throws ShapeError on an unknown id or a position past the longest.
+  /// ids [N] at the given positions → [N, width]. Throws ShapeError on an unknown id or a position past the longest
+  /// (unless it is endless).
   Tensor forward(std::span<const int64_t> ids, std::span<const int64_t> positions, Context& ctx) const;
   const Tensor& table() const { return embedding_.table(); }
 

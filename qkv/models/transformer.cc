@@ -36,6 +36,7 @@ EmbeddedConfig embedded_of(const TransformerConfig& c, int64_t vocabulary) {
   e.width = c.width;
   e.positions = c.positions;
   e.longest = c.longest;
+  e.endless = true;
   // A table that is also the output weight must be small; times √C it is then of the positions' size.
   e.scaled = c.tying != Tying::none;
   e.stddev = e.scaled ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(1, c.width))) : 1.0;

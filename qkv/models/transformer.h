@@ -18,7 +18,7 @@ struct TransformerConfig {
   Act act = Act::relu;
   bool pre_norm = true;
   Positions positions = Positions::sinusoidal;
-  int64_t longest = 256;  // learned positions only
+  int64_t longest = 256;  // learned positions only: tokens further on share the last one
   Tying tying = Tying::output;
   std::string self_attention = "multi-head", cross_attention = "multi-head";
   Normaliser normaliser = Normaliser::softmax;

@@ -10,7 +10,10 @@
 #include "qkv/core/autograd.h"
 #include "qkv/data/bleu.h"
 #include "qkv/ops/ops.h"
+#include "qkv/tasks/candidates.h"
+#include "qkv/tasks/translation_alignment.h"
 #include "qkv/tasks/translation_data.h"
+#include "qkv/tasks/translation_examples.h"
 #include "qkv/tasks/translation_model.h"
 
 namespace qkv {
@@ -18,6 +21,7 @@ namespace {
 
 constexpr int64_t kDecodingTokens = 4096;  // source tokens decoded at once
 constexpr int64_t kExtraLength = 10;       // a translation may have 1.5 times the source's tokens and this many more
+constexpr int64_t kCandidates = 10;        // of each step in a trace
 constexpr uint64_t kForcingStream = 22;
 constexpr size_t kErrorsShown = 20;
 
@@ -41,7 +45,7 @@ PairBatch batch_of(const EncodedPairs& pairs, std::span<const int64_t> which) {
   for (const int64_t i : which) {
     const auto s = pairs.source[i], t = pairs.target[i];
     sources.emplace_back(s.begin(), s.end());
-    if (sources.back().empty()) sources.back().push_back(kUnknownId);  // a line of nothing still needs a token to see
+    if (s.empty()) sources.back().push_back(kUnknownId);  // a line of nothing still needs a token to see
     inputs.push_back({kBeginId});
     inputs.back().insert(inputs.back().end(), t.begin(), t.end());
     batch.targets.insert(batch.targets.end(), t.begin(), t.end());
@@ -63,7 +67,11 @@ class Translate final : public Task {
         forcing_(s.get_number("teacher-forcing")),
         bleu_(s.get_flag("eval-bleu")),
         beam_(s.get_integer("beam")),
-        length_penalty_(s.get_number("length-penalty")) {}
+        length_penalty_(s.get_number("length-penalty")) {
+    if (forcing_ < 1 && s.get_text("model") != "rnn") {
+      throw ConfigError("--teacher-forcing below 1 needs --model rnn: a Transformer reads all target tokens at once");
+    }
+  }
 
   void visit(Visitor& see) override { model_->visit(see); }
 
@@ -74,14 +82,16 @@ class Translate final : public Task {
   BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override;
   Metrics validate() override;
   Goal goal() const override {
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    return bleu_ ? Goal{"bleu", true, kNever} : Goal{"loss", false, -kNever};
+    constexpr double kPerfect = 99.99;  // but for rounding
+    return bleu_ ? Goal{"bleu", true, kPerfect} : Goal{"loss", false, -std::numeric_limits<double>::infinity()};
   }
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
   TracedExample trace(const std::string& input) override;
   std::vector<std::string> examples(int64_t n) override;
+  std::string about_example(const std::string& input) const override;
+  std::vector<std::string> notes() override;
   void save_assets(const std::string& folder) const override { save_tokenizers(data_.tokenizers(), folder); }
 
  private:
@@ -93,6 +103,7 @@ class Translate final : public Task {
   /// Attention of one source and output, tokens as they are fed.
   TracedExample traced(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const;
   std::string alignment(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const;
+  LookedAt looked_at(int64_t index, const std::vector<int64_t>& source, const std::vector<int64_t>& output);
   Metrics figures(const ParallelSet& set, const Likelihood& l, const std::vector<std::string>& outputs) const;
 
   TranslationData data_;
@@ -105,6 +116,7 @@ class Translate final : public Task {
   double length_penalty_;
   int64_t planned_epoch_ = -1;
   std::vector<std::vector<int64_t>> batches_;
+  std::vector<std::pair<std::string, std::string>> chosen_;  // inputs and why they were chosen
 };
 
 void Translate::plan(int64_t epoch) {
@@ -152,9 +164,14 @@ Likelihood Translate::likelihood(const ParallelSet& set) const {
 
 std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources, const DecodeOptions& options) const {
   const NoGrad no_grad;
-  std::vector<int64_t> costs;
-  for (int64_t i = 0; i < sources.size(); ++i) costs.push_back((sources.length(i) + 1) * options.beam);
-  std::vector<std::vector<Hypothesis>> found(static_cast<size_t>(sources.size()));
+  // Nothing is translated by nothing, and takes no part in the search.
+  std::vector<std::vector<Hypothesis>> found(static_cast<size_t>(sources.size()), {Hypothesis{}});
+  std::vector<int64_t> costs, some;
+  for (int64_t i = 0; i < sources.size(); ++i) {
+    if (sources.length(i) == 0) continue;
+    some.push_back(i);
+    costs.push_back((sources.length(i) + 1) * options.beam);
+  }
   for (const auto& which : plan_batches_in_order(costs, {.tokens = kDecodingTokens})) {
     std::vector<std::vector<int64_t>> batch;
     SearchOptions how{.begin = kBeginId,
@@ -163,15 +180,17 @@ std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources,
                       .n_best = options.n_best,
                       .length_penalty = options.length_penalty,
                       .max_lengths = {}};
-    for (const int64_t i : which) {
-      batch.emplace_back(sources[i].begin(), sources[i].end());
-      if (batch.back().empty()) batch.back().push_back(kUnknownId);
-      const int64_t own = sources.length(i) * 3 / 2 + kExtraLength;
+    for (const int64_t k : which) {
+      const auto source = sources[some[static_cast<size_t>(k)]];
+      batch.emplace_back(source.begin(), source.end());
+      const auto own = static_cast<int64_t>(source.size()) * 3 / 2 + kExtraLength;
       how.max_lengths.push_back(options.max_length > 0 ? options.max_length : own);
     }
     const auto decoder = model_->start(TokenBatch(batch));
     auto part = search(*decoder, how);
-    for (size_t k = 0; k < which.size(); ++k) found[static_cast<size_t>(which[k])] = std::move(part[k]);
+    for (size_t k = 0; k < which.size(); ++k) {
+      found[static_cast<size_t>(some[static_cast<size_t>(which[k])])] = std::move(part[k]);
+    }
   }
   return found;
 }
@@ -195,21 +214,38 @@ Metrics Translate::validate() {
   return figures(val, likelihood(val), bleu_ ? translate(val.source, {}) : std::vector<std::string>{});
 }
 
+/// BLEU of one sentence: orders that it is too short for do not count.
+double sentence_bleu(const std::string& output, const std::string& reference) {
+  return corpus_bleu(std::span(&output, 1), std::vector<std::string>{reference}, {.effective_order = true}).score;
+}
+
 Evaluation Translate::evaluate(const std::string& data) {
   Evaluation result;
-  for (const ParallelSet& set : data_.evaluation_sets(data)) {
+  LineReport left_out;
+  std::vector<std::pair<double, Case>> wrong;
+  for (const ParallelSet& set : data_.evaluation_sets(data, left_out)) {
     const std::vector<std::string> outputs = translate(set.source, {.beam = beam_, .length_penalty = length_penalty_});
     const std::string prefix = result.metrics.empty() ? "" : set.name + "_";
     for (const auto& [name, value] : figures(set, likelihood(set), outputs)) {
       result.metrics.emplace_back(prefix + name, value);
     }
     result.notes.push_back(set.name + ": " + corpus_bleu(outputs, set.target).text());
-    for (size_t i = 0; i < outputs.size() && result.errors.size() < kErrorsShown; ++i) {
-      if (outputs[i] != set.target[i]) result.errors.push_back({set.source[i], set.target[i], outputs[i]});
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (outputs[i] == set.target[i]) continue;
+      wrong.emplace_back(sentence_bleu(outputs[i], set.target[i]), Case{set.source[i], set.target[i], outputs[i]});
     }
   }
-  result.notes.push_back(bleu_signature());
+  std::stable_sort(wrong.begin(), wrong.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (size_t i = 0; i < wrong.size() && i < kErrorsShown; ++i) result.errors.push_back(std::move(wrong[i].second));
+  result.notes.push_back(bleu_signature() + ", beam " + std::to_string(beam_));
+  if (left_out.total() > 0) result.notes.push_back(left_out.summary());
   return result;
+}
+
+std::vector<std::string> Translate::notes() {
+  data_.train();  // only then is it known which pairs are too long
+  const std::string left_out = data_.corpus().report.summary();
+  return left_out.empty() ? std::vector<std::string>{} : std::vector<std::string>{left_out};
 }
 
 std::vector<std::vector<Prediction>> Translate::predict(std::span<const std::string> inputs,
@@ -243,9 +279,15 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   TraceList traces;
   Context ctx;
   ctx.trace = &traces;
-  model_->forward(TokenBatch(std::vector<std::vector<int64_t>>{source}),
-                  TokenBatch(std::vector<std::vector<int64_t>>{inputs}), ctx);
+  const Tensor logits = model_->forward(TokenBatch(std::vector<std::vector<int64_t>>{source}),
+                                        TokenBatch(std::vector<std::vector<int64_t>>{inputs}), ctx);
   example.attention = traces.traces();
+  // Of one head alone, the summary would be a copy.
+  const bool several = example.attention.size() > 1 || (!example.attention.empty() && example.attention[0].H > 1);
+  const AlignmentWeights weights = several ? alignment_weights(example.attention) : AlignmentWeights{};
+  if (!weights.empty()) example.attention.insert(example.attention.begin(), alignment_trace(weights));
+  example.candidates =
+      likeliest(logits, kCandidates, [this](int64_t id) { return data_.tokenizers().target->piece(id); });
   return example;
 }
 
@@ -257,95 +299,55 @@ TracedExample Translate::trace(const std::string& input) {
   return traced(source, decode(one, {})[0].front().tokens);
 }
 
-/// The word each piece belongs to: a new word begins at a piece that opens one ("▁").
-std::vector<int64_t> word_of_piece(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
-  std::vector<int64_t> words;
-  int64_t word = -1;
-  const bool subwords = tokenizer.kind() == "unigram" || tokenizer.kind() == "bpe";
-  for (const int64_t id : ids) {
-    if (word < 0 || !subwords || tokenizer.piece(id).rfind("▁", 0) == 0) ++word;
-    words.push_back(word);
-  }
-  return words;
-}
-
-/// Mean weights over the heads of the last cross-attention, [target, source].
-std::vector<std::vector<double>> cross_weights(const TracedExample& example) {
-  const AttentionTrace* last = nullptr;
-  for (const AttentionTrace& t : example.attention) {
-    if (t.site == "cross") last = &t;
-  }
-  std::vector<std::vector<double>> mean;
-  if (last == nullptr) return mean;
-  mean.assign(static_cast<size_t>(last->Lq), std::vector<double>(static_cast<size_t>(last->Lk), 0.0));
-  for (int64_t h = 0; h < last->H; ++h) {
-    const std::vector<double> w = last->scores({.h = h, .row_end = last->Lq}).to_doubles();
-    for (size_t i = 0; i < w.size(); ++i) {
-      mean[i / static_cast<size_t>(last->Lk)][i % static_cast<size_t>(last->Lk)] += w[i] / static_cast<double>(last->H);
-    }
-  }
-  return mean;
-}
-
 std::string Translate::alignment(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const {
   if (source.empty() || output.empty()) return "";
-  const auto weights = cross_weights(traced(source, output));
-  const std::vector<int64_t> source_word = word_of_piece(*data_.tokenizers().source, source);
-  const std::vector<int64_t> target_word = word_of_piece(*data_.tokenizers().target, output);
-  std::vector<std::pair<int64_t, int64_t>> links;
-  for (size_t t = 0; t < output.size() && t < weights.size(); ++t) {
-    const auto best = std::max_element(weights[t].begin(), weights[t].end()) - weights[t].begin();
-    links.emplace_back(source_word[static_cast<size_t>(best)], target_word[t]);
-  }
-  std::sort(links.begin(), links.end());
-  links.erase(std::unique(links.begin(), links.end()), links.end());
-  std::string text;
-  for (const auto& [s, t] : links) text += (text.empty() ? "" : " ") + std::to_string(s) + "-" + std::to_string(t);
-  return text;
+  return alignment_text(alignment_weights(traced(source, output).attention),
+                        word_of_piece(*data_.tokenizers().source, source),
+                        word_of_piece(*data_.tokenizers().target, output));
+}
+
+LookedAt Translate::looked_at(int64_t index, const std::vector<int64_t>& source, const std::vector<int64_t>& output) {
+  LookedAt seen = look_at(alignment_weights(traced(source, output).attention));
+  seen.index = index;
+  seen.tokens = static_cast<double>(source.size());
+  seen.bleu = sentence_bleu(text_of(output), data_.corpus().val.target[static_cast<size_t>(index)]);
+  return seen;
 }
 
 std::vector<std::string> Translate::examples(int64_t n) {
-  // Looked for among the first validation sentences: the most and the least in order, the longest and the shortest, the
-  // surest and the least sure; then from the front.
-  constexpr size_t kLookedAt = 48;
+  constexpr int64_t kLookedAt = 200;
   const ParallelSet& val = data_.corpus().val;
-  const size_t count = std::min(kLookedAt, val.source.size());
-  struct Looked {
-    size_t index;
-    double disorder, sureness, length;
-  };
-  std::vector<Looked> looked;
-  for (size_t i = 0; i < count; ++i) {
-    const TracedExample e = trace(val.source[i]);
-    const auto weights = cross_weights(e);
-    double backwards = 0, sure = 0;
-    int64_t before = 0;
-    for (const auto& row : weights) {
-      const auto best = std::max_element(row.begin(), row.end());
-      const int64_t here = best - row.begin();
-      backwards += here < before ? static_cast<double>(before - here) : 0;
-      sure += *best;
-      before = here;
-    }
-    const auto rows = static_cast<double>(std::max<size_t>(weights.size(), 1));
-    looked.push_back({i, backwards / rows, sure / rows, static_cast<double>(e.source.size())});
+  std::vector<std::vector<int64_t>> all;
+  for (const std::string& line : val.source) all.push_back(data_.tokenizers().source->encode(line));
+  // The first ones, and the longest of all.
+  std::vector<int64_t> which(static_cast<size_t>(std::min(val.size(), std::max(n, kLookedAt))));
+  std::iota(which.begin(), which.end(), int64_t{0});
+  const auto longest =
+      std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); }) -
+      all.begin();
+  if (longest >= static_cast<std::ptrdiff_t>(which.size())) which.push_back(longest);
+  RaggedIds sources;
+  for (const int64_t i : which) sources.push_back(all[static_cast<size_t>(i)]);
+  const auto found = decode(sources, {});
+  std::vector<LookedAt> seen;
+  for (size_t k = 0; k < which.size(); ++k) {
+    const std::vector<int64_t>& source = all[static_cast<size_t>(which[k])];
+    if (!source.empty()) seen.push_back(looked_at(which[k], source, found[k].front().tokens));
   }
-  std::vector<std::string> chosen;
-  const auto take = [&](const auto& better) {
-    if (static_cast<int64_t>(chosen.size()) >= n || looked.empty()) return;
-    const auto best = std::min_element(looked.begin(), looked.end(), better);
-    chosen.push_back(val.source[best->index]);
-    looked.erase(best);
-  };
-  while (static_cast<int64_t>(chosen.size()) < n && !looked.empty()) {
-    take([](const Looked& a, const Looked& b) { return a.disorder > b.disorder; });
-    take([](const Looked& a, const Looked& b) { return a.disorder < b.disorder; });
-    take([](const Looked& a, const Looked& b) { return a.length > b.length; });
-    take([](const Looked& a, const Looked& b) { return a.sureness < b.sureness; });
-    take([](const Looked& a, const Looked& b) { return a.sureness > b.sureness; });
-    take([](const Looked& a, const Looked& b) { return a.index < b.index; });
+  chosen_.clear();
+  std::vector<std::string> inputs;
+  for (const ChosenExample& e : choose_examples(std::move(seen), n)) {
+    inputs.push_back(val.source[static_cast<size_t>(e.index)]);
+    chosen_.emplace_back(inputs.back(), e.why);
   }
-  return chosen;
+  return inputs;
+}
+
+std::string Translate::about_example(const std::string& input) const {
+  for (const auto& [chosen, why] : chosen_) {
+    if (chosen == input) return why;
+  }
+  return "";
 }
 
 }  // namespace
@@ -360,11 +362,19 @@ Settings translate_settings() {
       .flag("eval-bleu", true, "translate the validation set at each evaluation and keep the best by BLEU")
       .integer("beam", 5, "hypotheses kept when a test set is translated", 1, 100)
       .number("length-penalty", 1, "alpha of the length penalty there", 0, 10);
-  s.set("epochs", "20");
-  s.set("lr", "0.001");
-  s.set("schedule", "inverse-sqrt");
-  s.set("warmup", "1000");
-  s.set("weight-decay", "0.0001");
+  for (const auto& [name, value] : {std::pair{"epochs", "16"},
+                                    {"lr", "0.001"},
+                                    {"schedule", "cosine"},
+                                    {"final-lr", "0.05"},
+                                    {"warmup", "500"},
+                                    {"weight-decay", "0.0001"},
+                                    {"checkpoint-every", "100"},
+                                    {"average", "4"}}) {
+    s.set(name, value);
+  }
+  s.when("model", "transformer", "epochs", "40")
+      .when("model", "transformer", "warmup", "1000")
+      .when("model", "transformer", "average", "8");
   return s;
 }
 

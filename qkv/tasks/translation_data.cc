@@ -47,12 +47,12 @@ void declare_translation_data(Settings& s) {
     s.text(std::string(set) + "-src", "", std::string(set) + " text in the source language (instead of --data)");
     s.text(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
   }
-  s.integer("generated-size", 10000, "pairs of the generated corpus", 100, 1e6)
+  s.integer("generated-size", 4000, "pairs of the generated corpus", 100, 1e6)
       .choice("tokenizer", "unigram", {"unigram", "bpe", "word", "char"}, "how text is cut into tokens")
-      .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
+      .integer("vocabulary", 5000, "tokens at most", 16, 1e6)
       .flag("joint", true, "one vocabulary for both languages")
       .integer("min-count", 2, "words and characters seen less often are unknown", 1, 1e6)
-      .number("sampling", 0, "draw segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
+      .number("sampling", 0.3, "draw segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
       .integer("max-tokens", 128, "longer pairs are left out of training", 2, 100000);
 }
 
@@ -83,12 +83,7 @@ const ParallelCorpus& TranslationData::corpus() {
 }
 
 EncodedPairs TranslationData::encode(const ParallelSet& set) const {
-  EncodedPairs pairs;
-  for (size_t i = 0; i < set.source.size(); ++i) {
-    pairs.source.push_back(tokenizers_.source->encode(set.source[i]));
-    pairs.target.push_back(tokenizers_.target->encode(set.target[i]));
-  }
-  return pairs;
+  return {encode_lines(*tokenizers_.source, set.source), encode_lines(*tokenizers_.target, set.target)};
 }
 
 const EncodedPairs& TranslationData::train() {
@@ -97,12 +92,17 @@ const EncodedPairs& TranslationData::train() {
   const int64_t most = settings_.get_integer("max-tokens");
   std::vector<int64_t> kept;
   ParallelSet& lines = corpus_->train;
-  ParallelSet kept_lines{.name = lines.name, .source = {}, .target = {}};
+  ParallelSet kept_lines{.name = lines.name, .file = lines.file};
   for (int64_t i = 0; i < all.source.size(); ++i) {
-    if (all.source.length(i) == 0 || all.source.length(i) > most || all.target.length(i) > most) continue;
+    const auto k = static_cast<size_t>(i);
+    if (all.source.length(i) == 0 || all.source.length(i) > most || all.target.length(i) > most) {
+      const LineFault fault = all.source.length(i) == 0 ? LineFault::empty : LineFault::too_long;
+      corpus_->report.add(lines.file, lines.numbers.empty() ? i + 1 : lines.numbers[k], fault);
+      continue;
+    }
     kept.push_back(i);
-    kept_lines.source.push_back(std::move(lines.source[static_cast<size_t>(i)]));
-    kept_lines.target.push_back(std::move(lines.target[static_cast<size_t>(i)]));
+    kept_lines.source.push_back(std::move(lines.source[k]));
+    kept_lines.target.push_back(std::move(lines.target[k]));
   }
   if (kept.empty()) throw IoError("no training pair has at most --max-tokens " + std::to_string(most) + " tokens");
   lines = std::move(kept_lines);
@@ -122,11 +122,8 @@ EncodedPairs TranslationData::sampled(const std::vector<int64_t>& pairs, int64_t
   return drawn;
 }
 
-std::vector<ParallelSet> TranslationData::evaluation_sets(const std::string& data) {
-  if (data.empty()) {
-    const ParallelCorpus& own = corpus();
-    return own.tests.empty() ? std::vector<ParallelSet>{own.val} : own.tests;
-  }
+std::vector<ParallelSet> TranslationData::evaluation_sets(const std::string& data, LineReport& left_out) {
+  if (data.empty()) return {corpus().val};
   std::vector<ParallelFiles> files;
   const size_t comma = data.find(',');
   if (comma != std::string::npos) {
@@ -139,8 +136,7 @@ std::vector<ParallelSet> TranslationData::evaluation_sets(const std::string& dat
     if (files.empty()) throw IoError(data + ": no test* set here; give two files as SRC,TGT");
   }
   std::vector<ParallelSet> sets;
-  LineReport report;
-  for (const ParallelFiles& f : files) sets.push_back(read_parallel(f, 0, report));
+  for (const ParallelFiles& f : files) sets.push_back(read_parallel(f, 0, left_out));
   return sets;
 }
 

@@ -36,8 +36,8 @@ class TranslationData {
   EncodedPairs sampled(const std::vector<int64_t>& pairs, int64_t epoch);
   bool samples() const { return sampling_ > 0; }
   EncodedPairs encode(const ParallelSet& set) const;
-  /// "DIR" (its test sets), "SRC,TGT" (two files) or "" (the corpus's own test sets, or its validation set).
-  std::vector<ParallelSet> evaluation_sets(const std::string& data);
+  /// "DIR" (its test sets), "SRC,TGT" (two files) or "" (the corpus's own validation set). Throws IoError.
+  std::vector<ParallelSet> evaluation_sets(const std::string& data, LineReport& left_out);
 
  private:
   Settings settings_;

@@ -17,8 +17,9 @@ class TranslationModel {
   virtual void visit(Visitor& see) = 0;
   /// Logits of every target position, [Tt, V]; `inputs` are the targets shifted right.
   virtual Tensor forward(const TokenBatch& source, const TokenBatch& inputs, Context& ctx) const = 0;
-  /// `inputs` with some tokens replaced by the model's own guesses (teacher forcing below 1), or `inputs` itself.
-  virtual TokenBatch mixed_inputs(const TokenBatch& source, const TokenBatch& inputs, double ratio, Rng& rng) const = 0;
+  /// `inputs` with some tokens replaced by the model's own guesses (teacher forcing below 1). Throws ConfigError where
+  /// the family cannot.
+  virtual TokenBatch mixed_inputs(const TokenBatch& source, const TokenBatch& inputs, double ratio, Rng& rng) const;
   virtual std::unique_ptr<StepDecoder> start(const TokenBatch& source) const = 0;
 };
 

@@ -44,23 +44,60 @@ std::string shown(const std::string& text, const Terminal& terminal) {
   return terminal.utf8 ? visible : ascii_text(visible);
 }
 
+int longest_word(const std::string& text) {
+  int longest = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    longest = std::max(longest, display_width(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return longest;
+}
+
+// Broken at spaces; only a word that is wider than the column alone is cut.
+std::vector<std::string> wrapped_cell(const std::string& text, int width, bool utf8) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    std::string word = text.substr(begin, end - begin);
+    if (display_width(word) > width) {
+      word = utf8 ? middle_ellipsis(word, width) : word.substr(0, static_cast<size_t>(width - 2)) + "..";
+    }
+    if (!lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(word);
+    }
+    begin = end + 1;
+  }
+  return lines;
+}
+
 std::vector<int> fit_widths(const Table& table, const Terminal& terminal, const std::vector<bool>& numeric) {
-  std::vector<int> widths(numeric.size());
+  std::vector<int> widths(numeric.size()), words(numeric.size(), kLeastWidth);
   for (size_t c = 0; c < widths.size(); ++c) {
-    widths[c] = display_width(shown(cell(table.header, c), terminal));
-    for (const auto& row : table.rows) widths[c] = std::max(widths[c], display_width(shown(cell(row, c), terminal)));
+    const auto measure = [&](const std::string& text) {
+      widths[c] = std::max(widths[c], display_width(text));
+      words[c] = std::max(words[c], longest_word(text));
+    };
+    measure(shown(cell(table.header, c), terminal));
+    for (const auto& row : table.rows) measure(shown(cell(row, c), terminal));
   }
   const auto total = [&] {
     return std::accumulate(widths.begin(), widths.end(), 0) + kGap * (static_cast<int>(widths.size()) - 1);
   };
-  while (total() > terminal.width) {
-    auto widest = widths.end();
-    for (auto it = widths.begin(); it != widths.end(); ++it) {
-      const bool text = !numeric[static_cast<size_t>(it - widths.begin())];
-      if (text && *it > kLeastWidth && (widest == widths.end() || *it > *widest)) widest = it;
+  // First down to the longest word, which costs lines; then into the words. Numbers are never cut.
+  for (const bool cut_words : {false, true}) {
+    while (total() > terminal.width) {
+      auto widest = widths.end();
+      for (auto it = widths.begin(); it != widths.end(); ++it) {
+        const auto c = static_cast<size_t>(it - widths.begin());
+        const int least = cut_words ? kLeastWidth : words[c];
+        if (!numeric[c] && *it > least && (widest == widths.end() || *it > *widest)) widest = it;
+      }
+      if (widest == widths.end()) break;
+      --*widest;
     }
-    if (widest == widths.end()) break;  // numbers are never cut
-    --*widest;
   }
   return widths;
 }
@@ -86,18 +123,26 @@ std::string terminal_table(const Table& table, const Terminal& terminal) {
   const std::vector<bool> numeric = numeric_columns(table);
   const std::vector<int> widths = fit_widths(table, terminal, numeric);
   const auto line = [&](const std::vector<std::string>& row) {
-    std::string out;
+    std::vector<std::vector<std::string>> cells;
+    size_t height = 1;
     for (size_t c = 0; c < widths.size(); ++c) {
-      std::string text = shown(cell(row, c), terminal);
-      if (display_width(text) > widths[c]) {
-        text = terminal.utf8 ? middle_ellipsis(text, widths[c])
-                             : text.substr(0, static_cast<size_t>(widths[c] - 2)) + "..";
-      }
-      if (c > 0) out += std::string(kGap, ' ');
-      out += numeric[c] ? pad_left(text, widths[c]) : pad_right(text, widths[c]);
+      const std::string text = shown(cell(row, c), terminal);
+      const bool fits = numeric[c] || display_width(text) <= widths[c];
+      cells.push_back(fits ? std::vector<std::string>{text} : wrapped_cell(text, widths[c], terminal.utf8));
+      height = std::max(height, cells.back().size());
     }
-    out.erase(out.find_last_not_of(' ') + 1);
-    return out + "\n";
+    std::string lines;
+    for (size_t y = 0; y < height; ++y) {
+      std::string out;
+      for (size_t c = 0; c < widths.size(); ++c) {
+        const std::string& text = cell(cells[c], y);
+        if (c > 0) out += std::string(kGap, ' ');
+        out += numeric[c] ? pad_left(text, widths[c]) : pad_right(text, widths[c]);
+      }
+      out.erase(out.find_last_not_of(' ') + 1);
+      lines += out + "\n";
+    }
+    return lines;
   };
   std::string out = table.title.empty() ? "" : shown(table.title, terminal) + "\n";
   if (!table.header.empty()) {

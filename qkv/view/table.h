@@ -19,7 +19,8 @@ struct Table {
 /// Whether the text reads as a number: "12", "-0.5", "99.2%", "1.2e-05", "3.1 s", "≥ 99%", "0.31 ± 0.02", "—".
 bool looks_numeric(const std::string& text);
 
-/// Lines no wider than the terminal: the widest text columns are shortened in the middle where they must be.
+/// Lines no wider than the terminal: the widest text columns are broken into several lines where they must be, and a
+/// word too long for its column is shortened in the middle.
 std::string terminal_table(const Table& table, const Terminal& terminal);
 /// A <table> element, everything escaped.
 std::string html_table(const Table& table);

@@ -116,6 +116,21 @@ TEST(Settings, DeclareSetGet) {
   EXPECT_EQ(s.get_text("cell"), "gru");
 }
 
+TEST(Settings, APresetChangesWhatNobodySet) {
+  Settings s;
+  s.choice("model", "a", {"a", "b", "c"}, "").integer("layers", 1, "").number("lr", 1, "");
+  s.when("model", "b", "layers", "3").when("model", "b", "lr", "0.5").when("model", "c", "lr", "0.25");
+  s.set("model", "b");
+  EXPECT_EQ(s.get_integer("layers"), 3);
+  EXPECT_EQ(s.get_number("lr"), 0.5);
+  s.set("lr", "2");
+  s.set("model", "c");
+  EXPECT_EQ(s.get_integer("layers"), 1);
+  EXPECT_EQ(s.get_number("lr"), 2);
+  EXPECT_THROW(s.when("model", "b", "width", "3"), ConfigError);
+  EXPECT_THROW(s.when("model", "b", "layers", "many"), ConfigError);
+}
+
 TEST(Settings, RefusalsNameTheOptionAndWhatItAccepts) {
   Settings s;
   s.integer("hidden", 128, "width", 1, 4096).choice("cell", "lstm", {"lstm", "gru"}, "");

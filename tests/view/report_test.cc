@@ -41,6 +41,16 @@ TEST(Table, ShortensTextNeverNumbers) {
   }
 }
 
+TEST(Table, WrapsAtWords) {
+  const Table table{.header = {"what", "n"}, .rows = {{"the weight of one", "1"}, {"two", "2"}}};
+  EXPECT_EQ(terminal_table(table, {.width = 14}),
+            "what         n\n"
+            "───────────  ─\n"
+            "the weight   1\n"
+            "of one\n"
+            "two          2\n");
+}
+
 TEST(Table, NumbersAreRecognised) {
   for (const char* text :
        {"12", "-0.5", "99.2%", "1.2e-05", "3.1 s", "≥ 99%", "0.31 ± 0.02", "—", "nan", "2×", "+3", "< 5"}) {

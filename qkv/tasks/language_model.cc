@@ -1,0 +1,107 @@
+// Options, loss and evaluation of decoder-only language models.
+#include "qkv/tasks/language_model.h"
+
+#include <algorithm>
+
+#include "qkv/core/autograd.h"
+#include "qkv/nn/attention.h"
+#include "qkv/ops/ops.h"
+
+namespace qkv {
+namespace {
+
+constexpr uint64_t kWeightStream = 1;
+constexpr size_t kEvaluationTokens = 4096;
+
+std::vector<std::string> self_mechanisms() {
+  std::vector<std::string> names;
+  for (const AttentionSpec& spec : attention_table()) {
+    if (spec.in_self) names.emplace_back(spec.name);
+  }
+  return names;
+}
+
+/// Rows of the hidden states and what should follow each.
+struct Targets {
+  std::vector<int64_t> rows, ids;
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+};
+
+}  // namespace
+
+void declare_gpt(Settings& s) {
+  constexpr double kWidest = 65536;
+  s.choice("attention", "multi-head", self_mechanisms(), "how a token looks at those before it")
+      .choice("positions", "learned", {"none", "sinusoidal", "learned", "rotary", "alibi"}, "how order is known")
+      .integer("layers", 4, "layers", 1, 256)
+      .integer("heads", 8, "heads of each layer", 1, 1024)
+      .integer("width", 256, "width of a token's vector", 1, kWidest)
+      .integer("block", 128, "longest sequence", 8, 1e6)
+      .flag("tied", false, "one table for the tokens read and the scores of those written")
+      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95);
+}
+
+Gpt make_gpt(const Settings& s, int64_t vocabulary) {
+  GptConfig c;
+  c.vocabulary = vocabulary;
+  c.block = s.get_integer("block");
+  c.width = s.get_integer("width");
+  c.heads = s.get_integer("heads");
+  c.layers = s.get_integer("layers");
+  c.positions = positions_named(s.get_text("positions"));
+  c.attention = s.get_text("attention");
+  c.tied = s.get_flag("tied");
+  c.dropout = s.get_number("dropout");
+  Rng rng = Rng(static_cast<uint64_t>(s.get_integer("seed"))).fork(kWeightStream);
+  return Gpt(c, rng);
+}
+
+BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examples, Context& ctx, double span_weight) {
+  std::vector<int64_t> ids, lengths;
+  Targets plain, hidden_part;
+  for (const LanguageExample& e : examples) {
+    // Behind the last mask stands what was hidden.
+    const auto last = std::find(e.input.rbegin(), e.input.rend(), CharVocabulary::kMask);
+    const auto hidden_from =
+        span_weight == 1 || last == e.input.rend() ? e.input.size() : static_cast<size_t>(e.input.rend() - last) - 1;
+    for (size_t i = 0; i < e.target.size(); ++i) {
+      if (e.target[i] == LanguageExample::kNoTarget) continue;
+      Targets& to = i < hidden_from ? plain : hidden_part;
+      to.rows.push_back(static_cast<int64_t>(ids.size() + i));
+      to.ids.push_back(e.target[i]);
+    }
+    ids.insert(ids.end(), e.input.begin(), e.input.end());
+    lengths.push_back(static_cast<int64_t>(e.input.size()));
+  }
+  const auto tokens = static_cast<int64_t>(ids.size());
+  const int64_t counted = plain.size() + hidden_part.size();
+  const Tensor all = model.hidden(TokenBatch(std::move(ids), Ragged(lengths)), ctx);  // [T, C]
+  if (hidden_part.size() == 0) {
+    const Tensor rows = counted < tokens ? gather_rows(all, plain.rows) : all;  // [targets, C]
+    return {cross_entropy(model.logits(rows), plain.ids), counted, tokens};
+  }
+  const double weight = span_weight * static_cast<double>(hidden_part.size());
+  const double share = weight / (weight + static_cast<double>(plain.size()));
+  Tensor loss = affine(cross_entropy(model.logits(gather_rows(all, hidden_part.rows)), hidden_part.ids), share);
+  if (plain.size() > 0) {
+    loss = loss + affine(cross_entropy(model.logits(gather_rows(all, plain.rows)), plain.ids), 1 - share);
+  }
+  return {loss, counted, tokens};
+}
+
+MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples) {
+  const NoGrad no_grad;
+  MeanLoss sum;
+  for (size_t first = 0, last = 0; first < examples.size(); first = last) {
+    for (size_t tokens = 0; last < examples.size() && (last == first || tokens < kEvaluationTokens); ++last) {
+      tokens += examples[last].input.size();
+    }
+    Context ctx;
+    const BatchLoss loss = language_loss(model, examples.subspan(first, last - first), ctx);
+    sum.nats += loss.loss.item() * static_cast<double>(loss.targets);
+    sum.targets += loss.targets;
+  }
+  return sum;
+}
+
+}  // namespace qkv
