@@ -122,10 +122,11 @@ HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial&
     hn::Store(max, d, run.max + v * kLanes);
     // Lanes that have seen no key yet take 0 as their maximum: 2^(-inf - 0) = 0.
     const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
-    const bool dropout = w.in.rule.dropout_threshold != 0;
-    const auto exp = w.scorer.few ? (dropout ? exp_column<true, true> : exp_column<false, true>)
-                                  : (dropout ? exp_column<true, false> : exp_column<false, false>);
-    const Vec sum = exp(w, v, first, last, from, column);
+    const auto exp = [&](auto few) HWY_ATTR {
+      return w.in.rule.dropout_threshold ? exp_column<true, decltype(few)::value>(w, v, first, last, from, column)
+                                         : exp_column<false, decltype(few)::value>(w, v, first, last, from, column);
+    };
+    const Vec sum = w.scorer.few ? exp(std::true_type()) : exp(std::false_type());
     const Vec factor = exp2(hn::Sub(old_max, from));
     hn::Store(factor, d, rescale + v * kLanes);
     hn::Store(hn::MulAdd(hn::Load(d, run.sum + v * kLanes), factor, sum), d, run.sum + v * kLanes);
@@ -189,15 +190,6 @@ void merge(const Partial& total, const Partial& part, int64_t width) {
       }
     }
   }
-}
-
-// to[c] = from[c] · factor; whole vectors may be read from `from`.
-HWY_INLINE void scale_row(const float* from, int64_t cols, float factor, float* to) {
-  const F32 d;
-  const Vec scale = hn::Set(d, factor);
-  int64_t c = 0;
-  for (; c + kLanes <= cols; c += kLanes) hn::StoreU(hn::Mul(hn::Load(d, from + c), scale), d, to + c);
-  for (; c < cols; ++c) to[c] = from[c] * factor;
 }
 
 // Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · max + ln Σ p.

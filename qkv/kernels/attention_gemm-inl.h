@@ -100,7 +100,8 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   }
 }
 
-// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1.
+// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1. The last 8 rows are two blocks of 4:
+// after 6, a block of 2 would wait for its own sums.
 template <AccessA kA, int NV>
 HWY_INLINE void product_rows(Product p, int64_t M) {
   const auto advance = [&p](int rows) HWY_ATTR {
@@ -110,13 +111,11 @@ HWY_INLINE void product_rows(Product p, int64_t M) {
     if (p.after) p.after += rows;
   };
   constexpr int kBlock = block_rows(NV);
-  for (; M >= kBlock; M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
+  for (; M >= kBlock && (kBlock != 6 || M != 8); M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
   const auto rest = [&](auto rows) HWY_ATTR {
     constexpr int kCount = decltype(rows)::value;
-    if (kCount >= kBlock || M < kCount) return;
-    micro_kernel<kA, kCount, NV>(p);
-    advance(kCount);
-    M -= kCount;
+    if (kCount >= kBlock) return;
+    for (; M >= kCount; M -= kCount, advance(kCount)) micro_kernel<kA, kCount, NV>(p);
   };
   rest(std::integral_constant<int, 8>());
   rest(std::integral_constant<int, 4>());
