@@ -52,7 +52,7 @@ void add_settings(CLI::App& cli, Settings& settings, const std::vector<std::stri
 
 void add_weights(CLI::App& cli, std::string& which) {
   cli.add_option("--weights", which,
-                 "best, last, average or the step of a checkpoint [average if there is one, else best]")
+                 "best, last, average or the step of a checkpoint [average if it was better than the best, else best]")
       ->type_name("WHICH");
 }
 

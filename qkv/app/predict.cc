@@ -1,6 +1,11 @@
 // qkv predict: lines in, the trained model's answers out.
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <cstdio>
-#include <iostream>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "qkv/app/cli.h"
@@ -11,17 +16,55 @@
 namespace qkv::app {
 namespace {
 
-constexpr size_t kChunk = 256;  // lines decoded together
+constexpr size_t kChunk = 1024;  // lines decoded together
 
 constexpr const char* kFooter =
     "Examples:\n"
     "  qkv predict runs/reverse-dot abcd ddba              one answer a line\n"
     "  qkv predict runs/reverse-dot < strings.txt          lines from standard input\n"
     "  qkv predict runs/reverse-dot abcd --beam 4 --n-best 4 --scores\n"
+    "  qkv predict runs/translate --beam 5 --length-penalty 1 --align < german.txt > english.txt\n"
     "  qkv predict runs/images-multi-head shoe.png         the class and its probability; --n-best 3: the first "
     "three\n"
     "  qkv predict runs/text 'It was' --temperature 0.7 --top-p 0.9 --seed 3 --max-length 400\n"
     "  qkv predict runs/knowledge 'Ada Lovelace'           a name is asked about as a question is\n";
+
+/// Lines of standard input, and whether another one is at hand without waiting.
+class InputLines {
+ public:
+  /// False at the end.
+  bool next(std::string& line) {
+    size_t end = 0;
+    while ((end = text_.find('\n', begin_)) == std::string::npos && !ended_) read_some();
+    if (end == std::string::npos && begin_ == text_.size()) return false;
+    if (end == std::string::npos) end = text_.size();
+    line = text_.substr(begin_, end - begin_);
+    begin_ = std::min(end + 1, text_.size());
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    return true;
+  }
+  bool more_at_hand() const {
+    if (ended_ || text_.find('\n', begin_) != std::string::npos) return true;
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    return ::poll(&input, 1, 0) != 0;
+  }
+
+ private:
+  void read_some() {
+    std::array<char, 1 << 16> part;
+    const ssize_t n = ::read(STDIN_FILENO, part.data(), part.size());
+    if (n < 0 && errno == EINTR) return;
+    if (n < 0) throw IoError(std::string("cannot read standard input: ") + std::strerror(errno));
+    ended_ = n == 0;
+    text_.erase(0, begin_);
+    begin_ = 0;
+    text_.append(part.data(), static_cast<size_t>(n));
+  }
+
+  std::string text_;
+  size_t begin_ = 0;
+  bool ended_ = false;
+};
 
 struct Answering {
   DecodeOptions decode;
@@ -106,11 +149,11 @@ void answer_stdin(Task& task, const Answering& how) {
     first_line += static_cast<int64_t>(chunk.size());
     chunk.clear();
   };
-  for (std::string line; std::getline(std::cin, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+  InputLines input;
+  for (std::string line; input.next(line);) {
     chunk.push_back(std::move(line));
     // A person typing wants the answer now, a file wants full batches.
-    if (chunk.size() == kChunk || std::cin.rdbuf()->in_avail() <= 0) flush();
+    if (chunk.size() == kChunk || !input.more_at_hand()) flush();
   }
   if (!chunk.empty()) flush();
 }

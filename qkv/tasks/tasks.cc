@@ -12,7 +12,8 @@ namespace {
 
 constexpr TaskSpec kTasks[] = {
     {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, kReverseAbout},
-    {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate},
+    {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate,
+     kTranslateAbout},
     {"images", "the class of a picture, from its patches", images_settings, make_images, kImagesAbout},
     {"knowledge", "where people were born, learnt by reading about them", knowledge_settings, make_knowledge,
      kKnowledgeAbout},

@@ -82,8 +82,8 @@ class Translate final : public Task {
   BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override;
   Metrics validate() override;
   Goal goal() const override {
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    return bleu_ ? Goal{"bleu", true, kNever} : Goal{"loss", false, -kNever};
+    constexpr double kPerfect = 99.99;  // but for rounding
+    return bleu_ ? Goal{"bleu", true, kPerfect} : Goal{"loss", false, -std::numeric_limits<double>::infinity()};
   }
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
@@ -362,11 +362,19 @@ Settings translate_settings() {
       .flag("eval-bleu", true, "translate the validation set at each evaluation and keep the best by BLEU")
       .integer("beam", 5, "hypotheses kept when a test set is translated", 1, 100)
       .number("length-penalty", 1, "alpha of the length penalty there", 0, 10);
-  s.set("epochs", "20");
-  s.set("lr", "0.001");
-  s.set("schedule", "inverse-sqrt");
-  s.set("warmup", "1000");
-  s.set("weight-decay", "0.0001");
+  for (const auto& [name, value] : {std::pair{"epochs", "16"},
+                                    {"lr", "0.001"},
+                                    {"schedule", "cosine"},
+                                    {"final-lr", "0.05"},
+                                    {"warmup", "500"},
+                                    {"weight-decay", "0.0001"},
+                                    {"checkpoint-every", "100"},
+                                    {"average", "4"}}) {
+    s.set(name, value);
+  }
+  s.when("model", "transformer", "epochs", "40")
+      .when("model", "transformer", "warmup", "1000")
+      .when("model", "transformer", "average", "8");
   return s;
 }
 

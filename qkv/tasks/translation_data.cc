@@ -47,12 +47,12 @@ void declare_translation_data(Settings& s) {
     s.text(std::string(set) + "-src", "", std::string(set) + " text in the source language (instead of --data)");
     s.text(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
   }
-  s.integer("generated-size", 10000, "pairs of the generated corpus", 100, 1e6)
+  s.integer("generated-size", 4000, "pairs of the generated corpus", 100, 1e6)
       .choice("tokenizer", "unigram", {"unigram", "bpe", "word", "char"}, "how text is cut into tokens")
-      .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
+      .integer("vocabulary", 5000, "tokens at most", 16, 1e6)
       .flag("joint", true, "one vocabulary for both languages")
       .integer("min-count", 2, "words and characters seen less often are unknown", 1, 1e6)
-      .number("sampling", 0, "draw segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
+      .number("sampling", 0.3, "draw segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
       .integer("max-tokens", 128, "longer pairs are left out of training", 2, 100000);
 }
 

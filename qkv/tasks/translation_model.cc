@@ -97,7 +97,7 @@ void declare_translation_model(Settings& s) {
       .integer("layers", 1, "layers on either side", 1, 64)
       .integer("heads", 8, "heads of multi-head attention", 1, 1024)
       .choice("normaliser", "softmax", {"softmax", "sparsemax", "entmax15", "hard"}, "how scores become weights")
-      .number("dropout", 0.3, "part of the activations dropped while training", 0, 0.95);
+      .number("dropout", 0.4, "part of the activations dropped while training", 0, 0.95);
   s.choice("cell", "gru", {"gru", "lstm"}, "rnn: kind of recurrent layer")
       .choice("placement", "before", {"before", "after"}, "rnn: attend with the state before or after a step")
       .integer("embedding", 256, "rnn: width of a token's vector", 1, kWidest)
@@ -114,6 +114,7 @@ void declare_translation_model(Settings& s) {
       .choice("tying", "all", {"all", "output", "none"},
               "transformer: one table for both embeddings and the output, for target and output, or three");
   s.when("model", "transformer", "attention", "multi-head").when("model", "transformer", "layers", "3");
+  s.when("model", "transformer", "dropout", "0.3");
 }
 
 std::unique_ptr<TranslationModel> make_translation_model(const Settings& s, int64_t source_vocabulary,

@@ -143,19 +143,31 @@ TrainState RunFolder::load(int64_t step, const std::vector<NamedParameter>& mode
   }
 }
 
-void RunFolder::save_average(const std::vector<NamedParameter>& model) const {
+void RunFolder::save_average(const std::vector<NamedParameter>& model, bool preferred) const {
   AtomicFolder folder(average_path());
   save_parameters(folder.file("model.safetensors"), model, {{"format", "pt"}});
+  folder.write("state.json", Json{{"preferred", preferred}}.dump() + "\n");
   folder.commit();
 }
 
 void RunFolder::remove_average() const { discard(average_path()); }
 
+bool RunFolder::prefers_average() const {
+  std::error_code error;
+  const std::string file = average_path() + "/state.json";
+  if (!fs::exists(file, error)) return fs::exists(average_path(), error);
+  try {
+    return Json::parse(read_text(file, kStateLimit)).at("preferred").get<bool>();
+  } catch (const Json::exception&) {
+    throw IoError(file + ": not the state of averaged weights");
+  }
+}
+
 std::string RunFolder::load_weights(const std::vector<NamedParameter>& model, const std::string& which) const {
   const std::vector<int64_t> steps = checkpoints();
   std::error_code error;
   std::string folder;
-  if (which == "average" || (which.empty() && fs::exists(average_path(), error))) {
+  if (which == "average" || (which.empty() && prefers_average())) {
     folder = average_path();
     if (!fs::exists(folder, error)) throw ConfigError("run " + path_ + " has no averaged weights (see --average)");
   } else if (steps.empty()) {

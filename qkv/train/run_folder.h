@@ -96,11 +96,11 @@ class RunFolder {
   TrainState load(int64_t step, const std::vector<NamedParameter>& model, Optimizer& optimizer) const;
   TrainState load_state(int64_t step) const;
 
-  /// The weights of "best", "last", "average" or a step's number; "" is the average where there is one, else the
-  /// best, else the last. Returns the file they came from. Throws IoError, ConfigError.
+  /// The weights of "best", "last", "average" or a step's number; "" is the average where it was better than the
+  /// best, else the best, else the last. Returns the file they came from. Throws IoError, ConfigError.
   std::string load_weights(const std::vector<NamedParameter>& model, const std::string& which = "") const;
-  /// checkpoints/average: the mean of the last checkpoints.
-  void save_average(const std::vector<NamedParameter>& model) const;
+  /// checkpoints/average: the mean of the last checkpoints, and whether it is what load_weights gives unasked.
+  void save_average(const std::vector<NamedParameter>& model, bool preferred) const;
   void remove_average() const;
 
   std::vector<EvaluationRecord> history() const;
@@ -108,6 +108,7 @@ class RunFolder {
  private:
   RunFolder(std::string path, const TaskSpec* spec, Settings settings, std::string simd);
   struct Lock;
+  bool prefers_average() const;
   std::string average_path() const { return path_ + "/checkpoints/average"; }
 
   std::string path_;

@@ -270,9 +270,9 @@ void Trainer::average_checkpoints(TrainResult& result) {
     for (int64_t k = 0; k < sums[i].numel(); ++k) sums[i].f64()[k] /= static_cast<double>(steps.size());
     parameters_[i].value.copy_from(sums[i].to(parameters_[i].value.dtype()));
   }
-  folder_->save_average(parameters_);
   const NoGrad no_grad;
   result.averaged = task_.validate();
+  folder_->save_average(parameters_, better(figure(*result.averaged, goal_.metric)));
 }
 
 void Trainer::stop_on_nonfinite(const std::string& what, double value, int64_t step) const {

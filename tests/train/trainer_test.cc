@@ -204,10 +204,15 @@ TEST(Trainer, AveragesTheLastCheckpoints) {
     const std::vector<float> w = weights(probe);
     for (size_t i = 0; i < w.size(); ++i) mean[i] += static_cast<double>(w[i]) / 3;
   }
-  const std::string file = run.load_weights(parameters_of(probe));
+  const std::string file = run.load_weights(parameters_of(probe), "average");
   EXPECT_EQ(file, temp / "run/checkpoints/average/model.safetensors");
   const std::vector<float> averaged = weights(probe);
   for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(averaged[i], mean[i], 1e-7);
+  // Unasked, it is taken only where it is better than the best checkpoint; here the loss still falls at the end.
+  ASSERT_GT(result.averaged->front().second, result.best.front().second);
+  EXPECT_EQ(run.load_weights(parameters_of(probe)), temp / "run/checkpoints/00000028/model.safetensors");
+  run.save_average(parameters_of(probe), true);
+  EXPECT_EQ(run.load_weights(parameters_of(probe)), file);
 }
 
 TEST(Trainer, MoreEpochsOnResume) {
