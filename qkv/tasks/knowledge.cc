@@ -258,8 +258,8 @@ Settings knowledge_settings() {
   s.set("lr", "0.001");
   s.set("weight-decay", "0.01");
   s.set("warmup", "100");
-  // What has been found to be remembered soonest; --names 0 --ask 0 --questions 0 --span-weight 1 hides random spans
-  // only.
+  // A reasoned recipe, tried at small sizes (docs/RESULTS.md); --names 0 --ask 0 --questions 0 --span-weight 1 hides
+  // random spans only.
   s.set("names", "0.8");
   s.set("answers", "0.5");
   s.set("ask", "0.7");
