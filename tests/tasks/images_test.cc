@@ -120,7 +120,7 @@ TEST(Images, SplitIsTheSameForEverySeedAndWithoutOverlap) {
   EXPECT_EQ(a.train().size() + a.validation().size() + a.test().size(), 120);
   std::set<std::string> seen;
   for (const ImageSet* set : {&a.train(), &a.validation(), &a.test()}) {
-    for (int64_t i = 0; i < set->size(); ++i) seen.insert({(*set)[i].begin(), (*set)[i].end()});
+    for (int64_t i = 0; i < set->size(); ++i) seen.emplace((*set)[i].begin(), (*set)[i].end());
   }
   EXPECT_EQ(seen.size(), 120u);
   // The same folder given for evaluation is used whole, with the labels the model knows.
