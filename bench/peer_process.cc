@@ -1,6 +1,7 @@
 // Starts peer processes and exchanges lines with them.
 #include "bench/peer_process.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +14,9 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<PeerProcess> PeerProcess::start(const std::vector<std::string>& command) {
   int to[2], from[2];
-  if (command.empty() || pipe(to) != 0) return nullptr;
-  if (pipe(from) != 0) {
+  // Closed on exec: a peer that held another's pipe open would keep it from seeing the end of its input.
+  if (command.empty() || pipe2(to, O_CLOEXEC) != 0) return nullptr;
+  if (pipe2(from, O_CLOEXEC) != 0) {
     close(to[0]);
     close(to[1]);
     return nullptr;
@@ -24,7 +26,6 @@ std::unique_ptr<PeerProcess> PeerProcess::start(const std::vector<std::string>& 
   if (pid == 0) {
     dup2(to[0], 0);
     dup2(from[1], 1);
-    for (const int fd : {to[0], to[1], from[0], from[1]}) close(fd);
     if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));

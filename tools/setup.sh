@@ -6,6 +6,7 @@ qkv_say() { printf 'qkv: %s\n' "$*" >&2; }
 QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-json3-dev libcli11-dev
   libpango1.0-dev libcpp-httplib-dev libsentencepiece-dev zlib1g-dev fonts-dejavu-core"
 QKV_TEST_PACKAGES="libgtest-dev libbenchmark-dev clang-format python3"
+QKV_PAGE_TEST_PACKAGES="chromium"
 QKV_SANITIZE_PACKAGES="clang libclang-rt-14-dev llvm"
 
 # need_packages NAME...: installs those that are missing, or says in one line which they are.

@@ -20,6 +20,7 @@ std::span<const Command> command_table();
 
 int run_train(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_study(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_predict(const Arguments& arguments);
 int run_map(const Arguments& arguments);
@@ -27,5 +28,6 @@ int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_serve(const Arguments& arguments);
 int run_lab(const Arguments& arguments);
+int run_bench(const Arguments& arguments);
 
 }  // namespace qkv::app

@@ -42,7 +42,7 @@ RunFolder open_or_create(const Comparison& c, const std::string& mechanism, std:
   }
   Settings settings = c.settings;
   settings.set("attention", mechanism);
-  task = c.spec->make(settings, "");
+  task = make_new_task(*c.spec, settings);
   return RunFolder::create(path, *c.spec, settings, *task);
 }
 

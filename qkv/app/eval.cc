@@ -6,7 +6,9 @@
 
 #include "qkv/app/cli.h"
 #include "qkv/app/run_commands.h"
+#include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/tasks/knowledge.h"
 #include "qkv/view/table.h"
 #include "qkv/view/text.h"
 
@@ -20,7 +22,9 @@ constexpr const char* kFooter =
     "  qkv eval runs/reverse-dot                    validation figures, exact match by length, errors\n"
     "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one a line\n"
     "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n"
-    "  qkv eval runs/translate --data multi30k      BLEU on the test sets of a folder (or two files: a.de,a.en)\n";
+    "  qkv eval runs/translate --data multi30k      BLEU on the test sets of a folder (or two files: a.de,a.en)\n"
+    "  qkv eval runs/images-multi-head --data test  the test set of the images it was trained on\n"
+    "  qkv eval --baseline London --data birth_dev.tsv   how far one answer to every question goes\n";
 
 void print_tables(const Evaluation& e) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
@@ -31,7 +35,7 @@ void print_tables(const Evaluation& e) {
   for (const Breakdown& b : e.breakdowns) {
     Table table{.header = {b.by, b.figure, "cases"}};
     for (size_t i = 0; i < b.x.size(); ++i) {
-      std::string group = format_number(b.x[i], 9);
+      std::string group = group_name(b, i);
       if (b.trained_to > 0 && b.x[i] > b.trained_to) group += " (not trained on)";
       table.rows.push_back({group, metric_text(b.name, b.y[i]), std::to_string(b.counts[i])});
     }
@@ -48,7 +52,7 @@ std::string as_json(const std::string& run, const std::string& weights, const Ev
   for (const auto& [name, value] : e.metrics) j[name] = value;
   for (const Breakdown& b : e.breakdowns) {
     Json groups = Json::object();
-    for (size_t i = 0; i < b.x.size(); ++i) groups[format_number(b.x[i], 9)] = b.y[i];
+    for (size_t i = 0; i < b.x.size(); ++i) groups[group_name(b, i)] = b.y[i];
     j[b.name] = groups;
     if (b.trained_to > 0) j["trained_to_" + b.by] = b.trained_to;
   }
@@ -64,10 +68,10 @@ std::string as_json(const std::string& run, const std::string& weights, const Ev
 
 int run_eval(const Arguments& arguments) {
   CLI::App cli("Evaluates a trained run.", "eval");
-  std::string path, data, weights;
+  std::string path, data, weights, baseline;
   std::vector<std::pair<std::string, std::string>> changes;
-  bool json = false;
-  cli.add_option("RUN", path, "the run's folder")->required();
+  bool json = false, replace_missing = false;
+  cli.add_option("RUN", path, "the run's folder");
   cli.add_option("--data", data, "data of the task's own kind: a file, a folder or SRC,TGT [the validation data]")
       ->type_name("DATA");
   for (const char* name : {"beam", "length-penalty"}) {
@@ -76,12 +80,30 @@ int run_eval(const Arguments& arguments) {
            "search of a translator [the run's own]")
         ->type_name("X");
   }
+  cli.add_option("--baseline", baseline, "instead of a run: one answer to every question of --data (knowledge)")
+      ->type_name("ANSWER");
+  cli.add_flag("--replace-missing", replace_missing, "map characters that the vocabulary lacks to '?'");
   add_weights(cli, weights);
   cli.add_flag("--json", json, "one JSON object on standard output");
   add_threads(cli);
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
+  if (!baseline.empty()) {
+    if (!path.empty()) throw ConfigError("--baseline needs no run: leave " + path + " out");
+    const Evaluation e = knowledge_baseline(baseline, data);
+    if (json) {
+      std::printf("%s\n", as_json("baseline " + baseline, "", e).c_str());
+    } else {
+      print_tables(e);
+    }
+    return 0;
+  }
+  if (path.empty()) throw ConfigError("evaluate what? give a run's folder, or --baseline ANSWER");
   OpenedRun run = open_run(path, weights, changes);
+  if (replace_missing && !run.task->replace_missing()) {
+    throw ConfigError("task '" + std::string(run.folder.spec().name) +
+                      "' refuses no characters: leave --replace-missing out");
+  }
   const NoGrad no_grad;
   const Evaluation e = run.task->evaluate(data);
   if (json) {

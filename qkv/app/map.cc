@@ -20,7 +20,8 @@ constexpr const char* kFooter =
     "  qkv map runs/reverse-dot --input abcdabcd                    in the terminal\n"
     "  qkv map runs/reverse-dot --input abcdabcd --out map.svg      a picture (.png, .svg), a page (.html) or .csv\n"
     "  qkv map runs/reverse-multi-head --input abcd --head 2        one head of several\n"
-    "  qkv map runs/reverse-dot --examples 8 --out maps.html        a page of eight inputs the program chooses\n";
+    "  qkv map runs/reverse-dot --examples 8 --out maps.html        a page of eight inputs the program chooses\n"
+    "  qkv map runs/images-multi-head shoe.png --out map.png        over a picture; val:17 is a validation image\n";
 
 struct MapRequest {
   std::vector<std::string> inputs;
@@ -33,6 +34,7 @@ struct MapRequest {
 struct Traced {
   std::string title;
   std::vector<HeatMap> maps;
+  std::optional<Drawing> over_picture;  // the maps laid over the picture the model saw
 };
 
 void check_out(const std::string& out) {
@@ -48,8 +50,14 @@ std::vector<Traced> trace_all(Task& task, const MapRequest& r) {
   std::vector<Traced> all;
   for (const std::string& input : inputs) {
     const TracedExample traced = task.trace(input);
-    const std::string why = task.about_example(input);
-    all.push_back({(why.empty() ? "" : why + ": ") + input + " → " + traced.output, maps_of(traced, r.choice)});
+    // A data URL is as long as the picture it holds.
+    const std::string why = task.about_example(input), name = input.starts_with("data:") ? "picture" : input;
+    const std::string title = (why.empty() ? "" : why + ": ") + name + " → " + traced.output;
+    all.push_back({title, maps_of(traced, r.choice), {}});
+    if (traced.picture) {
+      const bool page = r.out.ends_with(".html");
+      all.back().over_picture = draw_picture_maps(page ? "" : title, traced, r.choice);
+    }
   }
   return all;
 }
@@ -57,10 +65,13 @@ std::vector<Traced> trace_all(Task& task, const MapRequest& r) {
 void save_page(const std::vector<Traced>& all, const std::string& path) {
   const bool alone = all.size() == 1;
   Report report(alone ? all[0].title : "Attention maps",
-                "Each row is one token the model wrote, each column one it read.");
+                all[0].over_picture ? "Which parts of the picture the model looks at, layer by layer."
+                                    : "Each row is one token the model wrote, each column one it read.");
   for (const Traced& t : all) {
     if (!alone) report.subsection(t.title);
-    if (t.maps.size() == 1) {
+    if (t.over_picture) {
+      report.figure(*t.over_picture);
+    } else if (t.maps.size() == 1) {
       report.figure(draw_heatmap(t.maps[0]), describe_weights(t.maps[0]));
     } else {
       report.figure(draw_heatmaps("", t.maps, kColumns));
@@ -71,6 +82,11 @@ void save_page(const std::vector<Traced>& all, const std::string& path) {
 
 void save_maps(std::vector<Traced> all, const std::string& path) {
   if (path.ends_with(".html")) return save_page(all, path);
+  if (all[0].over_picture && !path.ends_with(".csv")) {
+    std::vector<Drawing> drawings;
+    for (Traced& t : all) drawings.push_back(std::move(*t.over_picture));
+    return save_drawing(arrange("", std::move(drawings), 1), path);
+  }
   std::vector<HeatMap> maps;
   for (Traced& t : all) {
     for (HeatMap& map : t.maps) {
@@ -100,6 +116,8 @@ int run_map(const Arguments& arguments) {
   std::string path, weights;
   MapRequest r;
   cli.add_option("RUN", path, "the run's folder")->required();
+  std::vector<std::string> named;
+  cli.add_option("INPUT", named, "what the model is to work on, as with --input");
   cli.add_option("--input", r.inputs, "what the model is to work on; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false);
@@ -120,6 +138,7 @@ int run_map(const Arguments& arguments) {
   add_threads(cli);
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
+  r.inputs.insert(r.inputs.begin(), named.begin(), named.end());
   if (r.inputs.empty() && r.examples == 0) throw ConfigError("a map of what? give --input TEXT or --examples N");
   check_out(r.out);
   OpenedRun run = open_run(path, weights);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/run_commands.h"
@@ -22,7 +23,11 @@ constexpr const char* kFooter =
     "  qkv predict runs/reverse-dot abcd ddba              one answer a line\n"
     "  qkv predict runs/reverse-dot < strings.txt          lines from standard input\n"
     "  qkv predict runs/reverse-dot abcd --beam 4 --n-best 4 --scores\n"
-    "  qkv predict runs/translate --beam 5 --length-penalty 1 --align < german.txt > english.txt\n";
+    "  qkv predict runs/translate --beam 5 --length-penalty 1 --align < german.txt > english.txt\n"
+    "  qkv predict runs/images-multi-head shoe.png         the class and its probability; --n-best 3: the first "
+    "three\n"
+    "  qkv predict runs/text 'It was' --temperature 0.7 --top-p 0.9 --seed 3 --max-length 400\n"
+    "  qkv predict runs/knowledge 'Ada Lovelace'           a name is asked about as a question is\n";
 
 /// Lines of standard input, and whether another one is at hand without waiting.
 class InputLines {
@@ -63,14 +68,61 @@ class InputLines {
 
 struct Answering {
   DecodeOptions decode;
-  bool scores = false;
+  bool scores = false, json = false, replace_missing = false;
 };
 
+std::string as_json(const std::string& input, const std::vector<Prediction>& candidates, bool align) {
+  using Json = nlohmann::ordered_json;
+  Json answers = Json::array();
+  for (const Prediction& p : candidates) {
+    Json answer{{"text", p.text}, {"log_probability", p.score}};
+    if (p.probability) answer["probability"] = *p.probability;
+    if (align) answer["alignment"] = p.alignment;
+    answers.push_back(std::move(answer));
+  }
+  const Json j{{"input", input}, {"answers", std::move(answers)}};
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void add_sampling(CLI::App& cli, SampleOptions& how) {
+  constexpr double kHottest = 1000;
+  cli.add_option("--temperature", how.temperature, "draw tokens; higher is wilder, 0 takes the likeliest [1]")
+      ->check(CLI::Range(0.0, kHottest).description(""))
+      ->type_name("X");
+  cli.add_option("--top-k", how.top_k, "draw from the k likeliest tokens only; 0: all [0]")
+      ->check(CLI::Range(0, 10000000).description(""))
+      ->type_name("K");
+  cli.add_option("--top-p", how.top_p, "draw from the fewest tokens that have this probability together [1]")
+      ->check(CLI::Range(0.000001, 1.0).description(""))
+      ->type_name("P");
+  cli.add_option("--seed", how.seed, "seed of the draws: the same seed, the same text [1]")->type_name("N");
+}
+
+/// Which of the options that only some tasks understand were given.
+void check_task(const CLI::App& cli, OpenedRun& run, const SampleOptions& sampling, Answering& how) {
+  const std::string task = run.folder.spec().name;
+  for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
+    if (cli.count(option) == 0) continue;
+    if (!run.task->samples())
+      throw ConfigError("task '" + task + "' does not draw its answers: leave " + option + " out");
+    how.decode.sample = sampling;
+  }
+  if (how.replace_missing && !run.task->replace_missing()) {
+    throw ConfigError("task '" + task + "' refuses no characters: leave --replace-missing out");
+  }
+}
+
 void answer(Task& task, const std::vector<std::string>& inputs, const Answering& how) {
-  for (const std::vector<Prediction>& candidates : task.predict(inputs, how.decode)) {
-    for (const Prediction& p : candidates) {
+  const std::vector<std::vector<Prediction>> all = task.predict(inputs, how.decode);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (how.json) {
+      std::printf("%s\n", as_json(inputs[i], all[i], how.decode.align).c_str());
+      continue;
+    }
+    for (const Prediction& p : all[i]) {
       if (how.scores) std::printf("%.4f\t", p.score);
       std::printf("%s", p.text.c_str());
+      if (p.probability) std::printf("\t%.4f", *p.probability);
       if (how.decode.align) std::printf("\t%s", p.alignment.c_str());
       std::printf("\n");
     }
@@ -118,7 +170,7 @@ int run_predict(const Arguments& arguments) {
   cli.add_option("--beam", how.decode.beam, "width of the search; 1 is greedy [1]")
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("K");
-  cli.add_option("--n-best", how.decode.n_best, "answers for each input, at most --beam [1]")
+  cli.add_option("--n-best", how.decode.n_best, "answers for each input; a search is at least as wide [1]")
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("N");
   cli.add_option("--length-penalty", how.decode.length_penalty, "α of score / ((5 + length)/6)^α [0]")
@@ -129,12 +181,18 @@ int run_predict(const Arguments& arguments) {
       ->type_name("N");
   cli.add_flag("--scores", how.scores, "the log probability and a tab before each answer");
   cli.add_flag("--align", how.decode.align, "a tab and the alignment i-j (word read - word written) after each answer");
+  cli.add_flag("--json", how.json, "one JSON object an input: the answers with their log probabilities");
+  cli.add_flag("--replace-missing", how.replace_missing, "map characters that the vocabulary lacks to '?'");
+  SampleOptions sampling;
+  add_sampling(cli, sampling);
   add_weights(cli, weights);
   add_threads(cli);
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
+  if (cli.count("--beam") == 0) how.decode.beam = how.decode.n_best;
   if (how.decode.n_best > how.decode.beam) throw ConfigError("--n-best cannot be more than --beam");
   OpenedRun run = open_run(path, weights);
+  check_task(cli, run, sampling, how);
   const NoGrad no_grad;
   if (inputs.empty()) {
     answer_stdin(*run.task, how);

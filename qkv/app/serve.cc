@@ -44,10 +44,11 @@ class StopOnSignal {
 
 void add_page(serve::HttpServer& server) {
   for (const serve::PageFile& file : serve::page_files()) {
-    server.get(std::string(file.path), [file](const serve::HttpRequest&) {
+    const auto answer = [file](const serve::HttpRequest&) {
       return serve::HttpResponse{
           .type = std::string(file.type), .body = std::string(file.body), .headers = {{"Cache-Control", "no-cache"}}};
-    });
+    };
+    server.get(std::string(file.path), answer, serve::Work::light);
   }
 }
 

@@ -18,6 +18,8 @@ constexpr const char* kFooter =
     "  qkv train --resume runs/none                       goes on after Ctrl-C, a crash or a power cut, to the same "
     "bits\n"
     "  qkv train --resume runs/none --epochs 60           goes on further\n"
+    "  qkv train knowledge --stage finetune --from runs/read   starts from the weights of another run, with its data\n"
+    "                                                     and sizes unless others are given\n"
     "\nCtrl-C finishes the update, saves and says how to go on (exit code 130).\n"
     "A run folder holds config.json, metrics.jsonl, TensorBoard events, checkpoints/, result.json and report.html.\n";
 
@@ -37,6 +39,18 @@ void apply_changes(const CLI::App& cli, const Settings& given, RunFolder& run) {
                         run.path() + " keeps its own settings");
     }
     run.change(s.name, s.value);
+  }
+}
+
+/// What a run that starts from another does not say of its data and model is as it is there.
+void take_from(const CLI::App& cli, Settings& settings) {
+  if (settings.get_text("from").empty()) return;
+  const RunFolder source = RunFolder::open(settings.get_text("from"));
+  const Settings training = training_settings();
+  for (const Setting& s : source.settings().all()) {
+    if (training.has(s.name) || !settings.has(s.name) || cli.count("--" + s.name) > 0) continue;
+    if (s.kind == SettingKind::flag && cli.count("--no-" + s.name) > 0) continue;
+    settings.set(s.name, s.value);
   }
 }
 
@@ -100,9 +114,10 @@ int run_train(const Arguments& arguments) {
     return train_in(run, *task, a);
   }
   const TaskSpec& spec = find_task(name);
+  take_from(cli, settings);
   const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
   RunFolder::refuse_existing(folder);
-  const auto task = spec.make(settings, "");
+  const auto task = make_new_task(spec, settings);
   RunFolder run = RunFolder::create(folder, spec, settings, *task);
   return train_in(run, *task, a);
 }

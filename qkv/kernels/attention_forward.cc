@@ -204,6 +204,15 @@ void merge(const Partial& total, const Partial& part, int64_t width) {
   }
 }
 
+// to[c] = from[c] · factor; whole vectors may be read from `from`.
+HWY_INLINE void scale_row(const float* from, int64_t cols, float factor, float* to) {
+  const F32 d;
+  const Vec scale = hn::Set(d, factor);
+  int64_t c = 0;
+  for (; c + kLanes <= cols; c += kLanes) hn::StoreU(hn::Mul(hn::Load(d, from + c), scale), d, to + c);
+  for (; c < cols; ++c) to[c] = from[c] * factor;
+}
+
 // Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · max + ln Σ p.
 void finish(const Worker& w, const Partial& run, bool written, const AttentionOutputs<float>& to) {
   const F32 d;
@@ -216,7 +225,11 @@ void finish(const Worker& w, const Partial& run, bool written, const AttentionOu
     if (empty) run.sum[r] = 0;
     if (written && !empty) continue;
     float* out = to.out.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
-    for (int64_t c = 0; c < Dv; ++c) out[c] = empty ? 0.0f : run.out[r * width + c] * w.rescale[r];
+    if (empty) {
+      std::fill(out, out + Dv, 0.0f);
+    } else {
+      scale_row(run.out + r * width, Dv, w.rescale[r], out);
+    }
   }
   if (!to.lse.data) return;
   for (int v = 0; v < q.rows; v += kLanes) {

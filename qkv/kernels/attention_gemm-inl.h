@@ -40,7 +40,7 @@ enum class AccessA {
 };
 
 // Rows of a block of NV vectors: few vectors take more rows, to cover the latency of the multiply-adds.
-constexpr int block_rows(int vectors) { return vectors >= 3 || kPanel == 2 ? kRows : 12; }
+constexpr int block_rows(int vectors) { return vectors >= 3 || kPanel == 2 ? kRows : vectors == 2 ? 12 : 16; }
 
 // The addresses of A(m, k) for the rows of a block and one k. Rows at a run-time stride take one pointer for every
 // three, since base + stride and base + 2 · stride are addressing modes.
@@ -81,7 +81,10 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   const int64_t b_stride = p.b_stride;
   for (int64_t k = p.K; k > 0; --k) {
     Vec row[NV];
-    QKV_UNROLL for (int n = 0; n < NV; ++n) row[n] = hn::LoadU(d, b + n * kLanes);
+    QKV_UNROLL for (int n = 0; n < NV; ++n) {
+      if (kA == AccessA::columns && M == 1) __builtin_prefetch(b + 32 * b_stride + n * kLanes, 0, 2);
+      row[n] = hn::LoadU(d, b + n * kLanes);
+    }
     QKV_UNROLL for (int m = 0; m < M; ++m) {
       const Vec x = hn::Set(d, a.get(m));
       QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::MulAdd(x, row[n], acc[m][n]);

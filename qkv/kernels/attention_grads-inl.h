@@ -92,7 +92,10 @@ struct GradWorker {
     for (int r = 0; r < kTileQ; ++r) {
       const bool real = r < tile.rows && !tile.empty(r);
       const float own = real ? *grads.lse.row(tile.seq.b, tile.head[r], tile.seq.q_begin + tile.query[r]) : kNegInf;
-      if (own == kNegInf) tile.lo[r] = tile.hi[r] = 0;
+      if (own == kNegInf && real) {
+        tile.lo[r] = tile.hi[r] = 0;
+        tile.by_position = false;  // no longer
+      }
       lse[r] = own == kNegInf ? -kNegInf : own * scorer.unit;
     }
     set_lane_ranges(tile, scorer.lanes);

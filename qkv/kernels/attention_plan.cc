@@ -86,6 +86,7 @@ void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, 
       tile.query[r] = static_cast<int32_t>((first + r) % s.Lq);
     }
     tile.one_head = tile.head[0] == tile.head[tile.rows - 1];
+    tile.same_ranges = tile.by_position = false;
     set_ranges(in, tile);
   } else {
     const int64_t per_head = (s.Lq + kTileQ - 1) / kTileQ;
@@ -94,14 +95,20 @@ void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, 
 }
 
 void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t head, int64_t first, QueryTile& tile) {
+  const ScoreRule<float>& rule = in.rule;
+  const int rows = static_cast<int>(std::min<int64_t>(kTileQ, s.Lq - first));
+  // Ranges by position alone are those of the tile made here before when lengths and place agree.
+  const bool by_position = !rule.key_lens && !rule.mask.data && !rule.bias.data;
+  tile.same_ranges = by_position && tile.by_position && tile.rows == rows && tile.query[0] == first &&
+                     tile.seq.Lk == s.Lk && tile.seq.offset == s.offset;
   tile.seq = s;
   tile.kv = head / (in.dims.H / in.dims.Hkv);
-  tile.rows = static_cast<int>(std::min<int64_t>(kTileQ, s.Lq - first));
+  tile.rows = rows;
   tile.one_head = true;
-  for (int r = 0; r < tile.rows; ++r) {
-    tile.head[r] = static_cast<int32_t>(head);
-    tile.query[r] = static_cast<int32_t>(first + r);
-  }
+  tile.by_position = by_position;
+  std::fill(tile.head, tile.head + rows, static_cast<int32_t>(head));
+  if (tile.same_ranges) return;
+  for (int r = 0; r < rows; ++r) tile.query[r] = static_cast<int32_t>(first + r);
   set_ranges(in, tile);
 }
 

@@ -27,6 +27,8 @@ struct QueryTile {
   int32_t lo[kTileQ], hi[kTileQ];       // keys in range; empty rows and lanes past `rows` have lo == hi == 0
   int64_t begin = 0, end = 0;           // union of the rows' ranges
   bool any_empty = false;
+  bool by_position = false;  // all rows of one head, ranges by position alone
+  bool same_ranges = false;  // as those of the tile that was here before: many short sequences are alike
 
   bool empty(int r) const { return lo[r] >= hi[r]; }
 };
@@ -36,7 +38,7 @@ int64_t tile_count(const AttentionDims& dims, const Sequence& s);
 /// The t-th of them.
 void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, int64_t t, QueryTile& tile);
 
-/// A tile of given queries of one head.
+/// A tile of given queries of one head. `tile` may hold another of the same call, whose ranges are kept if equal.
 void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t head, int64_t first, QueryTile& tile);
 
 /// Numbers every tile of a call, so that tasks can be handed out by index.

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <utility>
 
 #include "qkv/kernels/attention_gemm-inl.h"
 
@@ -124,28 +123,32 @@ HWY_INLINE Rows vector_rows(const Strided<const float>& from, const QueryTile& q
   return {room, stride};
 }
 
+// Two vectors at a time: 0 · Inf and 0 · NaN are NaN.
+HWY_INLINE void add_zeros(const float* x, Vec& even, Vec& odd) {
+  const F32 d;
+  even = hn::MulAdd(hn::LoadU(d, x), hn::Zero(d), even);
+  odd = hn::MulAdd(hn::LoadU(d, x + kLanes), hn::Zero(d), odd);
+}
 inline HWY_NOINLINE bool all_finite(const float* data, int64_t stride, int64_t count, int64_t cols) {
   const F32 d;
-  const Vec zero = hn::Zero(d);
-  Vec sums[4] = {zero, zero, zero, zero};  // 0 · Inf and 0 · NaN are NaN
+  if (stride == cols) {  // one long row
+    cols *= count;
+    count = 1;
+  }
+  Vec a = hn::Zero(d), b = hn::Zero(d), e = hn::Zero(d), f = hn::Zero(d);
   float rest = 0;
-  for (int64_t r = 0; r < count; ++r) {
-    const float* row = data + r * stride;
+  for (const float* row = data; count > 0; --count, row += stride) {
     int64_t c = 0;
     for (; c + 4 * kLanes <= cols; c += 4 * kLanes) {
-      QKV_UNROLL for (int i = 0; i < 4; ++i) sums[i] = hn::MulAdd(hn::LoadU(d, row + c + i * kLanes), zero, sums[i]);
+      add_zeros(row + c, a, b);
+      add_zeros(row + c + 2 * kLanes, e, f);
     }
-    for (; c + 2 * kLanes <= cols; c += 2 * kLanes) {
-      sums[0] = hn::MulAdd(hn::LoadU(d, row + c), zero, sums[0]);
-      sums[1] = hn::MulAdd(hn::LoadU(d, row + c + kLanes), zero, sums[1]);
-      std::swap(sums[0], sums[2]);
-      std::swap(sums[1], sums[3]);
-    }
-    for (; c + kLanes <= cols; c += kLanes) sums[0] = hn::MulAdd(hn::LoadU(d, row + c), zero, sums[0]);
+    for (; c + 2 * kLanes <= cols; c += 2 * kLanes) add_zeros(row + c, a, b);
+    for (; c + kLanes <= cols; c += kLanes) e = hn::MulAdd(hn::LoadU(d, row + c), hn::Zero(d), e);
     for (; c < cols; ++c) rest += row[c] * 0.0f;
   }
-  const Vec sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
-  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest == 0;
+  const Vec sum = hn::Add(hn::Add(a, b), hn::Add(e, f));
+  return hn::AllTrue(d, hn::Eq(sum, hn::Zero(d))) && rest == 0;
 }
 
 // A query tile on this target: its vectors of lanes and which keys each vector needs.
@@ -155,20 +158,16 @@ struct LaneRanges {
   int32_t all_lo[kMaxVectors], all_hi[kMaxVectors];  // keys that every lane with keys sees
 };
 HWY_INLINE void set_lane_ranges(const QueryTile& q, LaneRanges& ranges) {
+  const I32 d;
+  const IntVec zero = hn::Zero(d), most = hn::Set(d, INT32_MAX);
   ranges.vectors = (q.rows + kLanes - 1) / kLanes;
   for (int v = 0; v < ranges.vectors; ++v) {
-    int32_t any_lo = INT32_MAX, any_hi = 0, all_lo = 0, all_hi = INT32_MAX;
-    for (int r = v * kLanes; r < (v + 1) * kLanes; ++r) {
-      if (q.hi[r] == 0) continue;
-      any_lo = std::min(any_lo, q.lo[r]);
-      any_hi = std::max(any_hi, q.hi[r]);
-      all_lo = std::max(all_lo, q.lo[r]);
-      all_hi = std::min(all_hi, q.hi[r]);
-    }
-    ranges.any_lo[v] = std::min(any_lo, any_hi);
-    ranges.any_hi[v] = any_hi;
-    ranges.all_lo[v] = all_lo;
-    ranges.all_hi[v] = all_hi;
+    const IntVec lo = hn::LoadU(d, q.lo + v * kLanes), hi = hn::LoadU(d, q.hi + v * kLanes);
+    const auto none = hn::Eq(hi, zero);  // such lanes have lo == 0, too
+    ranges.any_hi[v] = hn::GetLane(hn::MaxOfLanes(d, hi));
+    ranges.any_lo[v] = std::min(hn::GetLane(hn::MinOfLanes(d, hn::IfThenElse(none, most, lo))), ranges.any_hi[v]);
+    ranges.all_lo[v] = hn::GetLane(hn::MaxOfLanes(d, lo));
+    ranges.all_hi[v] = hn::GetLane(hn::MinOfLanes(d, hn::IfThenElse(none, most, hi)));
   }
 }
 
@@ -230,20 +229,17 @@ struct FewQueries {
   float* z;
   float* rooms;  // [2, kLanes, K]
 
-  // Copies rows vector by vector; past the last key it repeats the last row.
-  struct Copy {
+  // Asks for the rows ahead, a cache line at a time.
+  struct Ahead {
     const float* row;
     const float* last;
-    float* to;
     int64_t column = 0;
   };
-  HWY_INLINE void copy4(Copy& c) const {
-    const F32 d;
-    QKV_UNROLL for (int i = 0; i < 4; ++i) {
-      hn::Store(hn::LoadU(d, c.row + c.column), d, c.to);
-      c.to += kLanes;
-      c.column += kLanes;
-      if (c.column == p.K) {
+  HWY_INLINE void fetch(Ahead& c) const {
+    QKV_UNROLL for (int i = 0; i < (kLanes >= 16 ? 4 : kLanes / 4); ++i) {
+      __builtin_prefetch(c.row + c.column, 0, 2);
+      c.column += 16;
+      if (c.column >= p.K) {
         c.column = 0;
         c.row = c.row == c.last ? c.row : c.row + p.a_stride;
       }
@@ -253,18 +249,15 @@ struct FewQueries {
   HWY_INLINE void run() const {
     const F32 d;
     const float* last = p.a + (keys - 1) * p.a_stride;
-    Copy copy{p.a, last, rooms};
-    for (int64_t c = 0; c < p.K; c += 4) copy4(copy);
+    Ahead ahead{p.a + std::min<int64_t>(64, keys - 1) * p.a_stride, last};
     for (int64_t j = 0; j < keys; j += kLanes) {
-      const bool odd = j / kLanes % 2 != 0;
-      copy.to = odd ? rooms : rooms + kLanes * p.K;
       const float* rows[kLanes];
-      for (int y = 0; y < kLanes; ++y) rows[y] = rooms + (odd ? kLanes + y : y) * p.K;
+      for (int y = 0; y < kLanes; ++y) rows[y] = p.a + std::min(j + y, keys - 1) * p.a_stride;
       Vec sum[kQueries];
       QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::Zero(d);
       const float* q = p.b;
       for (int64_t c = 0; c < p.K; c += 4) {
-        copy4(copy);
+        fetch(ahead);
         Vec t[4];
         transpose4(rows, c, t);
         QKV_UNROLL for (int i = 0; i < 4; ++i, q += kTileQ) {

@@ -74,12 +74,16 @@ Gpt::Gpt(const GptConfig& config, Rng& rng)
               .dropout = config.dropout},
              rng),
       stack_(stack_of(config), rng),
-      head_(config.width, config.vocabulary, rng, false) {}
+      head_(config.tied ? Linear() : Linear(config.width, config.vocabulary, rng, false)) {}
 
 void Gpt::visit(Visitor& see) {
   see("embed", embed_);
   see("stack", stack_);
-  see("head", head_);
+  if (!config_.tied) see("head", head_);
+}
+
+Tensor Gpt::logits(const Tensor& hidden) const {
+  return config_.tied ? linear(hidden, embed_.table()) : head_.forward(hidden);
 }
 
 Tensor Gpt::hidden(const TokenBatch& tokens, Context& ctx) const {

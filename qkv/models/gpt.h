@@ -14,10 +14,11 @@ struct GptConfig {
   int64_t width = 256, heads = 8, kv_heads = 0, layers = 4, inner = 0;  // inner 0: 4·width
   Positions positions = Positions::learned;
   std::string attention = "multi-head";
+  bool tied = false;  // the scores are products with the table of embeddings
   double dropout = 0;
 };
 
-/// Tokens + positions → pre-norm causal layers with GELU → layer norm → logits (no bias).
+/// Tokens + positions → pre-norm causal layers with GELU → layer norm → logits (no bias; tied or of their own weight).
 class Gpt {
  public:
   /// Throws ConfigError on sizes and mechanisms that do not fit.
@@ -29,7 +30,7 @@ class Gpt {
   Tensor forward(const TokenBatch& tokens, Context& ctx) const { return logits(hidden(tokens, ctx)); }
   /// What the logits are read from, [T, C]: gather the rows that count, then call logits().
   Tensor hidden(const TokenBatch& tokens, Context& ctx) const;
-  Tensor logits(const Tensor& hidden) const { return head_.forward(hidden); }
+  Tensor logits(const Tensor& hidden) const;
 
   /// One row a prompt, all but its last token read; search() goes on with SearchOptions::first = the last tokens.
   /// The model must outlive it. Throws ConfigError on an empty prompt.

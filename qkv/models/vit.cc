@@ -2,6 +2,7 @@
 #include "qkv/models/vit.h"
 
 #include "qkv/base/error.h"
+#include "qkv/nn/positions.h"
 
 namespace qkv {
 namespace {
@@ -14,10 +15,22 @@ StackConfig stack_of(const VitConfig& c) {
   s.inner = c.inner > 0 ? c.inner : 4 * c.width;
   s.dropout = c.dropout;
   s.self_attention = c.attention;
+  s.block = 1 + (c.height / c.patch) * (c.image_width / c.patch);
   return s;
 }
 
 }  // namespace
+
+Tensor sinusoidal_grid(int64_t rows, int64_t columns, int64_t width) {
+  if (width % 2 != 0) throw ConfigError("[vit] positions of a grid need an even width, not " + std::to_string(width));
+  const Tensor down = sinusoidal_positions(rows, width / 2), across = sinusoidal_positions(columns, width / 2);
+  std::vector<int64_t> row, column;
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    row.push_back(i / columns);
+    column.push_back(i % columns);
+  }
+  return concat({gather_rows(down, row), gather_rows(across, column)}, 1);
+}
 
 Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.dropout) {
   check_size("[vit] patch", config.patch);
@@ -29,16 +42,21 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
                       std::to_string(config.height) + " by " + std::to_string(config.image_width));
   }
   project_ = Linear(config.channels * config.patch * config.patch, config.width, rng);
-  class_token_ = parameter(Tensor::randn({1, config.width}, rng, 0.02));
-  positions_ = parameter(Tensor::randn({tokens(), config.width}, rng, 0.02));
+  if (!config.mean_pooling) class_token_ = parameter(Tensor::randn({1, config.width}, rng, 0.02));
+  if (config.sinusoidal) {
+    const Tensor grid = sinusoidal_grid(rows(), columns(), config.width);
+    positions_ = config.mean_pooling ? grid : concat({Tensor::zeros({1, config.width}), grid}, 0);
+  } else {
+    positions_ = parameter(Tensor::randn({tokens(), config.width}, rng, 0.02));
+  }
   stack_ = TransformerStack(stack_of(config), rng);
   head_ = Linear(config.width, config.classes, rng);
 }
 
 void Vit::visit(Visitor& see) {
   see("patch", project_);
-  see("class_token", class_token_);
-  see("positions", positions_);
+  if (class_token_.defined()) see("class_token", class_token_);
+  if (!config_.sinusoidal) see("positions", positions_);
   see("stack", stack_);
   see("head", head_);
 }
@@ -55,19 +73,22 @@ Tensor Vit::patches(const Tensor& images) const {
 }
 
 Tensor Vit::forward(const Tensor& images, Context& ctx) const {
-  const int64_t B = images.dim(0), n = tokens();
-  const Tensor rows = concat({class_token_, project_.forward(patches(images))}, 0);  // [1 + B·patches, C]
-  std::vector<int64_t> at, place, first;
+  const int64_t B = images.dim(0), n = tokens(), C = config_.width;
+  Tensor rows = project_.forward(patches(images));  // [B·patches, C]
+  std::vector<int64_t> place, first;
   for (int64_t b = 0; b < B; ++b) {
     first.push_back(b * n);
-    for (int64_t i = 0; i < n; ++i) {
-      at.push_back(i == 0 ? 0 : b * (n - 1) + i);
-      place.push_back(i);
-    }
+    for (int64_t i = 0; i < n; ++i) place.push_back(i);
   }
-  const Tensor x = dropout_.forward(add(gather_rows(rows, at), gather_rows(positions_, place)), ctx);  // [B·tokens, C]
-  const Tensor out = stack_.forward(x, Ragged::equal(B, n), "self", ctx);
-  return head_.forward(gather_rows(out, first));
+  if (!config_.mean_pooling) {
+    std::vector<int64_t> at;
+    for (int64_t i = 0; i < B * n; ++i) at.push_back(i % n == 0 ? 0 : (i / n) * (n - 1) + i % n);
+    rows = gather_rows(concat({class_token_, rows}, 0), at);  // [B·tokens, C]
+  }
+  const Tensor x = dropout_.forward(add(rows, gather_rows(positions_, place)), ctx);  // [B·tokens, C]
+  const Ragged batch = Ragged::equal(B, n);
+  if (!config_.mean_pooling) return head_.forward(stack_.forward_one(x, batch, first, "self", ctx));
+  return head_.forward(mean(reshape(stack_.forward(x, batch, "self", ctx), {B, n, C}), 1));
 }
 
 }  // namespace qkv

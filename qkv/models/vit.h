@@ -10,10 +10,16 @@ struct VitConfig {
   int64_t width = 128, heads = 4, layers = 6, inner = 0, classes = 10;  // inner 0: 4·width
   std::string attention = "multi-head";
   double dropout = 0;
+  bool mean_pooling = false;  // the mean of all patches goes to the head; no class token
+  bool sinusoidal = false;    // fixed positions, sinusoidal_grid(), instead of learnt ones
 };
 
-/// Patches → linear projection (a convolution with stride = patch) → class token + learnt positions → pre-norm layers
-/// with GELU → layer norm of the class token → logits.
+/// Fixed positions of a grid, row by row [rows·columns, width]: the first half of the width is the row's
+/// sinusoidal_positions, the second half the column's. Throws ConfigError on an odd width.
+Tensor sinusoidal_grid(int64_t rows, int64_t columns, int64_t width);
+
+/// Patches → linear projection (a convolution with stride = patch) → class token + positions → pre-norm layers with
+/// GELU → layer norm of the class token (or the mean of the patches) → logits.
 class Vit {
  public:
   /// Throws ConfigError unless the patch divides the image.
@@ -22,16 +28,23 @@ class Vit {
   const VitConfig& config() const { return config_; }
 
   /// images [B, channels, height, width], or [B, height, width] for one channel → logits [B, classes]. Traced as site
-  /// "self"; token 0 is the class token, then the patches row by row. Throws ShapeError.
+  /// "self"; token 0 is the class token (unless the patches are pooled), then the patches row by row. Throws
+  /// ShapeError.
   Tensor forward(const Tensor& images, Context& ctx) const;
   /// Patches of the images, [B·patches, channels·patch²].
   Tensor patches(const Tensor& images) const;
-  int64_t tokens() const { return 1 + (config_.height / config_.patch) * (config_.image_width / config_.patch); }
+  int64_t rows() const { return config_.height / config_.patch; }
+  int64_t columns() const { return config_.image_width / config_.patch; }
+  /// Index of the first patch among the tokens.
+  int64_t first_patch() const { return config_.mean_pooling ? 0 : 1; }
+  int64_t tokens() const { return first_patch() + rows() * columns(); }
+  /// What is added to the tokens, [tokens, width]; the class token's fixed position is zero.
+  const Tensor& positions() const { return positions_; }
 
  private:
   VitConfig config_;
   Linear project_;
-  Tensor class_token_, positions_;  // [1, C], [tokens, C]
+  Tensor class_token_, positions_;  // [1, C] or undefined, [tokens, C]
   TransformerStack stack_;
   Linear head_;
   Dropout dropout_;

@@ -80,9 +80,11 @@ void TransformerStack::visit(Visitor& see) {
   if (config_.final_norm) see("norm", final_norm_);
 }
 
-// self(layer, x) and cross(layer, x) are the attention of one layer; everything around them is here.
+// self(layer, x) and cross(layer, x) are the attention of one layer; everything around them is here. Where rows are
+// `wanted` (pre-norm only), self() of the last layer gives those alone.
 template <class SelfFn, class CrossFn>
-Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross) const {
+Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross,
+                             std::span<const int64_t> wanted) const {
   const double p = ctx.training() ? config_.dropout : 0;
   // x + dropout(f) goes on as the residual and, normalised, into the next sublayer: {sum, norm(sum)}.
   const auto join = [&](const Tensor& f, const Tensor& residual, const LayerNorm* norm) -> std::pair<Tensor, Tensor> {
@@ -96,7 +98,9 @@ Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const C
     Tensor h = layers_[0].self_norm.forward(x);
     for (size_t l = 0; l < layers_.size(); ++l) {
       const TransformerLayer& layer = layers_[l];
-      std::tie(x, h) = join(self(l, h), x, layer.cross ? &layer.cross_norm : &layer.feed_norm);
+      const Tensor attended = self(l, h);
+      if (l + 1 == layers_.size() && !wanted.empty()) x = gather_rows(x, wanted);
+      std::tie(x, h) = join(attended, x, layer.cross ? &layer.cross_norm : &layer.feed_norm);
       if (layer.cross) std::tie(x, h) = join(cross(l, h), x, &layer.feed_norm);
       const Tensor f = layer.feed_forward.forward(h, ctx);
       std::tie(x, h) = join(f, x, l + 1 < layers_.size() ? &layers_[l + 1].self_norm : last_norm());
@@ -131,6 +135,27 @@ Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std:
         other.memory = memory[l].memory;
         return attend(h, memory[l], other, ctx);
       });
+}
+
+Tensor TransformerStack::forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted,
+                                     const std::string& site, Context& ctx) const {
+  const bool plain = config_.pre_norm && !config_.cross && !config_.causal && !config_.rotary && !config_.alibi;
+  // A trace shows every row, and the synthesizer knows no queries apart from their sequence.
+  if (!plain || ctx.trace != nullptr || config_.self_attention == "synthesizer") {
+    return gather_rows(forward(x, rows, site, ctx), wanted);
+  }
+  AttentionCall all, last;
+  all.queries = all.memory = last.memory = rows;
+  last.queries = Ragged::equal(rows.sequences(), 1);
+  all.site = last.site = site;
+  const auto self = [&](size_t l, const Tensor& h) {
+    const Attention& attention = *layers_[l].self;
+    all.layer = last.layer = static_cast<int>(l);
+    if (l + 1 < layers_.size()) return attention.forward(h, h, all, ctx);
+    return attend(gather_rows(h, wanted), attention.plan(h, rows, ctx), last, ctx);
+  };
+  return run(
+      x, ctx, self, [](size_t, const Tensor& h) { return h; }, wanted);
 }
 
 MemoryPlans TransformerStack::plan_memory(const Tensor& memory, const Ragged& rows, Context& ctx) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,10 @@ class TransformerStack {
   /// (given by plan_memory, sequence b of x attending to sequence b of it) as "cross".
   Tensor forward(const Tensor& x, const Ragged& rows, const std::string& site, Context& ctx,
                  const MemoryPlans& memory = {}) const;
+  /// Rows `wanted` of what forward() gives, one of each sequence in order → [sequences, width]. The last layer computes
+  /// nothing for the others where the mechanism allows it: the same numbers to rounding, sooner.
+  Tensor forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted, const std::string& site,
+                     Context& ctx) const;
   /// The keys and values of a memory [Tk, width] for every layer.
   MemoryPlans plan_memory(const Tensor& memory, const Ragged& rows, Context& ctx) const;
 
@@ -73,7 +78,8 @@ class TransformerStack {
 
  private:
   template <class SelfFn, class CrossFn>
-  Tensor run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross) const;
+  Tensor run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross,
+             std::span<const int64_t> wanted = {}) const;
 
   StackConfig config_;
   std::vector<TransformerLayer> layers_;

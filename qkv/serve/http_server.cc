@@ -1,16 +1,16 @@
 // The server: cpp-httplib underneath, with the limits and checks it does not have.
 #include "qkv/serve/http_server.h"
 
-#include <httplib.h>
-
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "qkv/base/error.h"
+#include "qkv/serve/connection.h"
 
 namespace qkv::serve {
 namespace {
@@ -28,7 +28,7 @@ class Turnstile {
 
   class Turn {
    public:
-    explicit Turn(Turnstile& t) : turnstile_(t) {}
+    explicit Turn(Turnstile& t) : turnstile_(t) { t.enter(); }
     ~Turn() { turnstile_.leave(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -97,8 +97,16 @@ int64_t HttpRequest::get_integer(const std::string& name, int64_t otherwise) con
   return value;
 }
 
+ConnectionLimits limits_of(const HttpOptions& o) {
+  ConnectionLimits limits;
+  limits.reading = std::chrono::milliseconds(static_cast<int64_t>(o.read_seconds * 1000));
+  limits.idle = std::min(limits.idle, limits.reading);
+  return limits;
+}
+
 struct HttpServer::Impl {
-  explicit Impl(const HttpOptions& o) : options(o), turnstile(o.computing, o.waiting, o.turn_seconds) {}
+  explicit Impl(const HttpOptions& o)
+      : options(o), turnstile(o.computing, o.waiting, o.turn_seconds), server(limits_of(o)) {}
 
   // Whether a Host header names this server: loopback names, the address it listens on, and the right port.
   bool own_host(std::string host) const {
@@ -120,11 +128,11 @@ struct HttpServer::Impl {
     return origin.rfind(kScheme, 0) == 0 && own_host(origin.substr(kScheme.size()));
   }
 
-  httplib::Server::Handler guarded(HttpHandler handler) {
-    return [this, handler = std::move(handler)](const httplib::Request& from, httplib::Response& to) {
+  httplib::Server::Handler guarded(HttpHandler handler, Work work) {
+    return [this, work, handler = std::move(handler)](const httplib::Request& from, httplib::Response& to) {
       try {
-        turnstile.enter();
-        const Turnstile::Turn turn(turnstile);
+        std::optional<Turnstile::Turn> turn;
+        if (work == Work::heavy) turn.emplace(turnstile);
         const HttpResponse answer = handler(request_of(from));
         to.status = answer.status;
         for (const auto& [name, value] : answer.headers) to.set_header(name, value);
@@ -157,19 +165,20 @@ struct HttpServer::Impl {
 
   HttpOptions options;
   Turnstile turnstile;
-  httplib::Server server;
+  BoundedServer server;
   int port = 0;
 };
 
 HttpServer::HttpServer(const HttpOptions& options) : impl_(std::make_unique<Impl>(options)) {
-  httplib::Server& s = impl_->server;
+  BoundedServer& s = impl_->server;
   s.new_task_queue = [n = static_cast<size_t>(options.connections)] { return new httplib::ThreadPool(n); };
   s.set_payload_max_length(options.max_body);
-  s.set_read_timeout(5, 0);
-  s.set_write_timeout(5, 0);
-  s.set_keep_alive_timeout(5);
-  s.set_keep_alive_max_count(1000);
   s.set_tcp_nodelay(true);
+  // The library's own choice, SO_REUSEPORT, would let two servers share a port, each getting half of the requests.
+  s.set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   impl_->check_origin();
   // No scripts, styles, pictures or connections but the page's own (charts write style elements; exports are blobs).
   s.set_default_headers({{"Content-Security-Policy",
@@ -187,14 +196,14 @@ HttpServer::HttpServer(const HttpOptions& options) : impl_(std::make_unique<Impl
 
 HttpServer::~HttpServer() { stop(); }
 
-void HttpServer::get(const std::string& route, HttpHandler handler) {
-  impl_->server.Get(route, impl_->guarded(std::move(handler)));
+void HttpServer::get(const std::string& route, HttpHandler handler, Work work) {
+  impl_->server.Get(route, impl_->guarded(std::move(handler), work));
 }
 void HttpServer::post(const std::string& route, HttpHandler handler) {
-  impl_->server.Post(route, impl_->guarded(std::move(handler)));
+  impl_->server.Post(route, impl_->guarded(std::move(handler), Work::heavy));
 }
 void HttpServer::remove(const std::string& route, HttpHandler handler) {
-  impl_->server.Delete(route, impl_->guarded(std::move(handler)));
+  impl_->server.Delete(route, impl_->guarded(std::move(handler), Work::light));
 }
 
 int HttpServer::bind() {
@@ -209,6 +218,7 @@ int HttpServer::bind() {
     }
     impl_->port = o.port;
   }
+  impl_->server.widen_queue();
   return impl_->port;
 }
 

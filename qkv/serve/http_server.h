@@ -44,14 +44,19 @@ class HttpError : public std::runtime_error {
 };
 
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
+
+/// What a handler costs: light ones run at once, heavy ones (models, experiments) take turns.
+enum class Work : uint8_t { light, heavy };
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
   int port = 8417;  // 0: any free one
   size_t max_body = 1 << 20;
   int connections = 96;      // served at once; more wait for a thread
-  int computing = 2;         // handlers at work at once
-  int waiting = 48;          // handlers waiting for their turn; more are told to come back (503)
+  int computing = 2;         // heavy handlers at work at once
+  int waiting = 48;          // heavy handlers waiting for their turn; more are told to come back (503)
   double turn_seconds = 20;  // longest wait for a turn
+  double read_seconds = 10;  // a request that takes longer to arrive is given up
 };
 
 /// Routes are regular expressions over the whole path. Requests with a foreign Host or Origin get 403, bodies over
@@ -63,7 +68,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  void get(const std::string& route, HttpHandler handler);
+  void get(const std::string& route, HttpHandler handler, Work work = Work::heavy);
   void post(const std::string& route, HttpHandler handler);
   void remove(const std::string& route, HttpHandler handler);
 

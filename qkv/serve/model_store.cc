@@ -73,8 +73,11 @@ std::shared_ptr<LoadedModel> ModelStore::open(const std::string& id, const std::
   const RunInfo run = find(id);
   if (!run.error.empty()) throw IoError(run.error);
   if (run.checkpoints.empty()) throw HttpError(409, "run '" + id + "' has no checkpoint yet", "model");
-  // Without a choice the newest counts, so a run that is still training shows what it learns.
-  const std::string which = checkpoint.empty() ? std::to_string(run.checkpoints.back()) : checkpoint;
+  // Without a choice a run that is still training shows what it learns; a finished one, what it settled on.
+  std::error_code error;
+  const bool finished = fs::exists(run.path + "/result.json", error);
+  const std::string newest = std::to_string(run.checkpoints.back());
+  const std::string which = !checkpoint.empty() ? checkpoint : finished ? "chosen at " + newest : newest;
   std::lock_guard lock(mutex_);
   const auto found = std::find_if(kept_.begin(), kept_.end(),
                                   [&](const auto& m) { return m->run == run.path && m->checkpoint == which; });
@@ -85,9 +88,13 @@ std::shared_ptr<LoadedModel> ModelStore::open(const std::string& id, const std::
   auto model = std::make_shared<LoadedModel>();
   model->run = run.path;
   model->checkpoint = which;
+  model->kind = run.task;
   const RunFolder folder = RunFolder::open(run.path);
   model->task = folder.make_task();
-  folder.load_weights(parameters_of(*model->task), which);
+  const bool own_choice = checkpoint.empty() && finished;
+  const std::string file = folder.load_weights(parameters_of(*model->task), own_choice ? "" : which);
+  model->weights = fs::path(file).parent_path().filename().string();
+  model->weights.erase(0, std::min(model->weights.find_first_not_of('0'), model->weights.size() - 1));
   kept_.push_front(model);
   if (kept_.size() > kKept) kept_.pop_back();
   return model;

@@ -26,6 +26,8 @@ struct RunInfo {
 struct LoadedModel {
   std::mutex mutex;
   std::string run, checkpoint;
+  std::string kind;     // the task's name
+  std::string weights;  // the folder they came from: a step's number or "average"
   std::unique_ptr<Task> task;
 };
 
@@ -37,7 +39,8 @@ class ModelStore {
   std::vector<RunInfo> list() const;
   /// Throws HttpError 404 for an unknown run.
   RunInfo find(const std::string& id) const;
-  /// The run's task with the weights of `checkpoint` ("" = the run's own choice). Throws HttpError, IoError.
+  /// The run's task with the weights of `checkpoint`; "" takes those that `qkv map` would, and the newest of a run that
+  /// is not finished. Throws HttpError, IoError.
   std::shared_ptr<LoadedModel> open(const std::string& id, const std::string& checkpoint);
   const std::string& root() const { return root_; }
 

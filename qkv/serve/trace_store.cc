@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <limits>
 
+#include "qkv/base/error.h"
+#include "qkv/ops/ops.h"
 #include "qkv/serve/http_server.h"
 
 namespace qkv::serve {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr int64_t kLongestRollout = 2048;
 
 std::string hash_of(const std::string& text) {
   uint64_t h = 0;
@@ -27,7 +30,8 @@ void check(bool good, const char* what, const char* field) {
 
 }  // namespace
 
-Trace::Trace(std::string id, TracedExample example) : id_(std::move(id)), example_(std::move(example)) {
+Trace::Trace(std::string id, TracedExample example, std::string weights)
+    : id_(std::move(id)), weights_(std::move(weights)), example_(std::move(example)) {
   for (const AttentionTrace& t : example_.attention) {
     auto found = std::find_if(sites_.begin(), sites_.end(), [&](const TraceSite& s) { return s.id == t.site; });
     if (found == sites_.end()) {
@@ -57,11 +61,13 @@ const TraceSite& Trace::site(const std::string& id) const {
 // Rows [row_begin, row_end) of one head, all columns; NaN where hidden.
 Tensor Trace::rows_of(const TraceSite& site, const MapWindow& w) const {
   const AttentionTrace& t = *site.layers[static_cast<size_t>(w.layer)];
-  const kernels::ScoreWindow rows{.b = 0,
-                                  .h = w.head,
-                                  .row_begin = w.row_begin,
-                                  .row_end = w.row_end,
-                                  .stage = w.scores ? kernels::ScoreStage::biased : kernels::ScoreStage::weights};
+  const kernels::ScoreWindow rows{
+      .b = 0,
+      .h = w.head,
+      .row_begin = w.row_begin,
+      .row_end = w.row_end,
+      .stage = w.kind == MapKind::scores ? kernels::ScoreStage::biased : kernels::ScoreStage::weights};
+  const NoGrad no_grad;
   Tensor values = t.scores(rows);
   float* p = values.f32();
   for (int64_t i = 0; i < values.dim(0); ++i) {
@@ -71,6 +77,38 @@ Tensor Trace::rows_of(const TraceSite& site, const MapWindow& w) const {
     }
   }
   return values;
+}
+
+Tensor Trace::mean_of_heads(const TraceSite& site, int64_t layer) const {
+  Tensor mean = Tensor::zeros({site.Lq, site.Lk});
+  for (int64_t h = 0; h < site.H; ++h) {
+    const Tensor one = rows_of(site, {.layer = layer, .head = h, .row_end = site.Lq});
+    for (int64_t i = 0; i < mean.numel(); ++i) {
+      if (!std::isnan(one.f32()[i])) mean.f32()[i] += one.f32()[i] / static_cast<float>(site.H);
+    }
+  }
+  return mean;
+}
+
+Tensor Trace::rollout(const TraceSite& site, int64_t layers) const {
+  check(site.Lq == site.Lk && site.rows_are_target == site.columns_are_target,
+        "a rollout needs self-attention: its queries are its keys", "what");
+  check(site.Lq <= kLongestRollout, "a rollout of so many tokens would take too long", "what");
+  const NoGrad no_grad;
+  Tensor product;
+  for (int64_t l = 0; l < layers; ++l) {
+    Tensor step = mean_of_heads(site, l);  // [L, L]
+    for (int64_t i = 0; i < site.Lq; ++i) {
+      float* row = step.f32() + i * site.Lk;
+      float sum = 0;
+      for (int64_t j = 0; j < site.Lk; ++j) sum += row[j];
+      // A row that sees nothing passes only itself on.
+      for (int64_t j = 0; j < site.Lk; ++j) row[j] = sum > 0 ? row[j] / (2 * sum) : 0;
+      row[i] += sum > 0 ? 0.5F : 1.0F;
+    }
+    product = l == 0 ? step : matmul(step, product);
+  }
+  return product;
 }
 
 Tensor Trace::map(const TraceSite& site, const MapWindow& w) const {
@@ -83,20 +121,26 @@ Tensor Trace::map(const TraceSite& site, const MapWindow& w) const {
   const int64_t cols = (w.col_end - w.col_begin + w.pool - 1) / w.pool;
   Tensor out = Tensor::full({rows, cols}, kNan);
   float* to = out.f32();
+  const auto take = [&](const float* from, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = w.col_begin; j < w.col_end; ++j) {
+        const float v = from[(i - begin) * site.Lk + j];
+        float& cell = to[(i - w.row_begin) / w.pool * cols + (j - w.col_begin) / w.pool];
+        if (!std::isnan(v) && !(cell >= v)) cell = v;
+      }
+    }
+  };
+  if (w.kind == MapKind::rollout) {
+    const Tensor whole = rollout(site, w.layer + 1);
+    take(whole.f32() + w.row_begin * site.Lk, w.row_begin, w.row_end);
+    return out;
+  }
   constexpr int64_t kRows = 256;  // at a time, so a long map never lies in memory whole
   for (int64_t begin = w.row_begin; begin < w.row_end; begin += kRows) {
     MapWindow part = w;
     part.row_begin = begin;
     part.row_end = std::min(begin + kRows, w.row_end);
-    const Tensor values = rows_of(site, part);
-    const float* from = values.f32();
-    for (int64_t i = 0; i < values.dim(0); ++i) {
-      for (int64_t j = w.col_begin; j < w.col_end; ++j) {
-        const float v = from[i * values.dim(1) + j];
-        float& cell = to[(begin - w.row_begin + i) / w.pool * cols + (j - w.col_begin) / w.pool];
-        if (!std::isnan(v) && !(cell >= v)) cell = v;
-      }
-    }
+    take(rows_of(site, part).f32(), part.row_begin, part.row_end);
   }
   return out;
 }
@@ -167,7 +211,16 @@ std::vector<std::vector<HeadFigures>> Trace::figures(const TraceSite& site) cons
 
 std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const std::string& checkpoint,
                                               const std::string& input) {
+  check(!model.empty(), "'model' is missing: name a run", "model");
+  check(!input.empty(), "'input' is missing: what shall the model work on?", "input");
+  const bool text = input.rfind("data:", 0) != 0;
+  if (text && input.size() > kLongestText) {
+    throw HttpError(400, "the input is longer than " + std::to_string(kLongestText) + " bytes", "input");
+  }
   const std::shared_ptr<LoadedModel> loaded = models_.open(model, checkpoint);
+  // A path would let whoever reaches the page read files of this machine.
+  check(loaded->kind != "images" || !text || input.rfind("val:", 0) == 0,
+        "a picture is data:image/png;base64,… or val:NUMBER", "input");
   const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input);
   {
     std::lock_guard lock(mutex_);
@@ -180,7 +233,11 @@ std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const st
   std::shared_ptr<const Trace> trace;
   {
     std::lock_guard lock(loaded->mutex);
-    trace = std::make_shared<const Trace>(id, loaded->task->trace(input));
+    try {
+      trace = std::make_shared<const Trace>(id, loaded->task->trace(input), loaded->weights);
+    } catch (const ConfigError& e) {
+      throw HttpError(400, e.what(), "input");
+    }
   }
   std::lock_guard lock(mutex_);
   kept_.push_front(trace);

@@ -20,11 +20,18 @@ struct TraceSite {
   bool rows_are_target = false, columns_are_target = false;
 };
 
+/// What a map shows.
+enum class MapKind : uint8_t {
+  weights,
+  scores,   // what the normaliser is given
+  rollout,  // weights from the first layer through this one: the product of (mean of the heads + I)/2
+};
+
 /// A rectangle of one head's map; pool > 1 takes the largest of pool x pool cells.
 struct MapWindow {
   int64_t layer = 0, head = 0;
   int64_t row_begin = 0, row_end = 0, col_begin = 0, col_end = 0, pool = 1;
-  bool scores = false;
+  MapKind kind = MapKind::weights;
 };
 
 /// Figures of one head over all rows that see a key.
@@ -38,9 +45,11 @@ struct HeadFigures {
 /// One traced input. Immutable after construction; the closures inside recompute weights from kept q and k.
 class Trace {
  public:
-  Trace(std::string id, TracedExample example);
+  Trace(std::string id, TracedExample example, std::string weights = "");
 
   const std::string& id() const { return id_; }
+  /// The checkpoint the weights came from.
+  const std::string& weights() const { return weights_; }
   const TracedExample& example() const { return example_; }
   const std::vector<TraceSite>& sites() const { return sites_; }
   /// Throws HttpError 400 naming the field.
@@ -53,7 +62,10 @@ class Trace {
 
  private:
   Tensor rows_of(const TraceSite& site, const MapWindow& window) const;
-  std::string id_;
+  Tensor mean_of_heads(const TraceSite& site, int64_t layer) const;
+  /// [Lq, Lk]; every row sums to 1. Throws HttpError 400 for a site whose queries are not its keys.
+  Tensor rollout(const TraceSite& site, int64_t layers) const;
+  std::string id_, weights_;
   TracedExample example_;
   std::vector<TraceSite> sites_;
 };
@@ -61,8 +73,11 @@ class Trace {
 /// The last traces, by id; an id is a hash of model, checkpoint and input.
 class TraceStore {
  public:
+  /// Longest text; a longer one would keep the server busy for minutes.
+  static constexpr size_t kLongestText = 16384;
   explicit TraceStore(ModelStore& models) : models_(models) {}
 
+  /// Throws HttpError naming the field, and what the task throws on an input it cannot read.
   std::shared_ptr<const Trace> make(const std::string& model, const std::string& checkpoint, const std::string& input);
   /// Throws HttpError 404 when it is no longer kept: ask again with the input.
   std::shared_ptr<const Trace> find(const std::string& id);

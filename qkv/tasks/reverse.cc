@@ -10,6 +10,7 @@
 #include "qkv/data/letter_strings.h"
 #include "qkv/data/text_file.h"
 #include "qkv/models/seq2seq.h"
+#include "qkv/tasks/candidates.h"
 
 namespace qkv {
 namespace {
@@ -18,7 +19,8 @@ constexpr uint64_t kWeightStream = 1;
 constexpr int64_t kEvaluationBatch = 256;
 constexpr int64_t kLongerPerLength = 25;  // strings of each length beyond those trained on
 constexpr size_t kErrorsShown = 20;
-constexpr int64_t kSlack = 5;  // letters a prediction may be too long by, so that errors of length are seen
+constexpr int64_t kCandidates = 10;  // of each step in a trace
+constexpr int64_t kSlack = 5;        // letters a prediction may be too long by, so that errors of length are seen
 
 std::vector<std::string> cross_mechanisms() {
   std::vector<std::string> names;
@@ -305,8 +307,11 @@ TracedExample Reverse::trace(const std::string& input) {
   TraceList traces;
   Context ctx;
   ctx.trace = &traces;
-  logits_of(source, std::vector<LetterString>{shown}, ctx);
+  const Tensor logits = logits_of(source, std::vector<LetterString>{shown}, ctx);
   example.attention = traces.traces();
+  example.candidates = likeliest(logits, kCandidates, [this](int64_t id) {
+    return id < alphabet_.size() ? alphabet_.letter(id) : id == end() ? "end" : "begin";
+  });
   return example;
 }
 

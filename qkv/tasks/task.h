@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "qkv/base/settings.h"
+#include "qkv/models/sampling.h"
 #include "qkv/nn/context.h"
 #include "qkv/nn/module.h"
 
@@ -39,12 +40,15 @@ struct DecodeOptions {
   int64_t max_length = 0;  // 0: the task's own limit
   int64_t n_best = 1;
   bool align = false;  // also which source word each target word looked at
+  /// Draw tokens instead of searching: for tasks that write text (Task::samples).
+  std::optional<SampleOptions> sample = {};
 };
 
 struct Prediction {
   std::string text = {};
-  double score = 0;            // log probability
-  std::string alignment = {};  // "0-0 1-2 …": source word - target word, where asked for
+  double score = 0;                        // log probability
+  std::string alignment = {};              // "0-0 1-2 …": source word - target word, where asked for
+  std::optional<double> probability = {};  // of an answer that is one of a few: shown beside it
 };
 
 /// One figure for each of several groups of cases: exact match by length, accuracy by class.
@@ -53,8 +57,9 @@ struct Breakdown {
   std::string by = {};      // "length"
   std::string figure = {};  // "exact match"
   std::vector<double> x = {}, y = {};
-  std::vector<int64_t> counts = {};  // cases in each group
-  double trained_to = 0;             // groups above this were never trained on (0: no such border)
+  std::vector<int64_t> counts = {};      // cases in each group
+  double trained_to = 0;                 // groups above this were never trained on (0: no such border)
+  std::vector<std::string> labels = {};  // names of the groups, where x only numbers them
 };
 
 /// One input with what should have come out and what did.
@@ -78,6 +83,12 @@ struct TracedPicture {
   int64_t first_patch = 1;                      // index of the first patch among the tokens
 };
 
+/// A token that might have come next, and how likely the model held it.
+struct TracedCandidate {
+  std::string token = {};
+  double probability = 0;
+};
+
 /// One input run through the model with its attention: what maps, reports and the page show.
 struct TracedExample {
   std::vector<std::string> source = {}, target = {};  // tokens; target is what the model produced
@@ -85,6 +96,7 @@ struct TracedExample {
   std::vector<AttentionTrace> attention = {};
   bool target_rows = true;  // rows of "alignment", "cross" and "decoder" sites are target tokens
   std::optional<TracedPicture> picture = {};
+  std::vector<std::vector<TracedCandidate>> candidates = {};  // a token written each: the likeliest, best first
 };
 
 class Task {
@@ -106,6 +118,10 @@ class Task {
   /// One list of candidates an input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
+  /// Whether predict() understands DecodeOptions::sample.
+  virtual bool samples() const { return false; }
+  /// From now on maps what the vocabulary lacks to what it has, instead of refusing it; false where nothing is refused.
+  virtual bool replace_missing() { return false; }
   /// Tasks on pictures take a PNG's path, "data:image/png;base64,…", or "val:17", the number of a validation example.
   virtual TracedExample trace(const std::string& input) = 0;
   /// Inputs worth looking at, from the validation set.
@@ -145,7 +161,7 @@ const TaskSpec& find_task(const std::string& name);
 
 /// The options every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
 /// batch, accumulate, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
-/// checkpoint-every, keep, average, patience, log-every.
+/// checkpoint-every, keep, average, patience, log-every, from, from-weights.
 Settings training_settings();
 
 }  // namespace qkv

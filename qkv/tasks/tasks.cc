@@ -1,7 +1,10 @@
 // The table of tasks.
 #include "qkv/base/error.h"
+#include "qkv/tasks/images.h"
+#include "qkv/tasks/knowledge.h"
 #include "qkv/tasks/reverse.h"
 #include "qkv/tasks/task.h"
+#include "qkv/tasks/text.h"
 #include "qkv/tasks/translate.h"
 
 namespace qkv {
@@ -11,6 +14,10 @@ constexpr TaskSpec kTasks[] = {
     {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, kReverseAbout},
     {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate,
      kTranslateAbout},
+    {"images", "the class of a picture, from its patches", images_settings, make_images, kImagesAbout},
+    {"knowledge", "where people were born, learnt by reading about them", knowledge_settings, make_knowledge,
+     kKnowledgeAbout},
+    {"text", "any text, predicted token by token, and written on", text_settings, make_text, kTextAbout},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "qkv/core/autograd.h"
 #include "qkv/data/bleu.h"
 #include "qkv/ops/ops.h"
+#include "qkv/tasks/candidates.h"
 #include "qkv/tasks/translation_alignment.h"
 #include "qkv/tasks/translation_data.h"
 #include "qkv/tasks/translation_examples.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int64_t kDecodingTokens = 4096;  // source tokens decoded at once
 constexpr int64_t kExtraLength = 10;       // a translation may have 1.5 times the source's tokens and this many more
+constexpr int64_t kCandidates = 10;        // of each step in a trace
 constexpr uint64_t kForcingStream = 22;
 constexpr size_t kErrorsShown = 20;
 
@@ -277,13 +279,15 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   TraceList traces;
   Context ctx;
   ctx.trace = &traces;
-  model_->forward(TokenBatch(std::vector<std::vector<int64_t>>{source}),
-                  TokenBatch(std::vector<std::vector<int64_t>>{inputs}), ctx);
+  const Tensor logits = model_->forward(TokenBatch(std::vector<std::vector<int64_t>>{source}),
+                                        TokenBatch(std::vector<std::vector<int64_t>>{inputs}), ctx);
   example.attention = traces.traces();
   // Of one head alone, the summary would be a copy.
   const bool several = example.attention.size() > 1 || (!example.attention.empty() && example.attention[0].H > 1);
   const AlignmentWeights weights = several ? alignment_weights(example.attention) : AlignmentWeights{};
   if (!weights.empty()) example.attention.insert(example.attention.begin(), alignment_trace(weights));
+  example.candidates =
+      likeliest(logits, kCandidates, [this](int64_t id) { return data_.tokenizers().target->piece(id); });
   return example;
 }
 

@@ -126,9 +126,15 @@ std::string headline(const std::vector<ReportedRun>& runs) {
 
 void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
   report.section("Where it looks");
+  const bool pictures = !runs[0].examples.empty() && runs[0].examples[0].over_picture;
   report.paragraph(
-      "Each row is one token the model wrote, each column one it read; the darker a cell, the more of the context came "
-      "from there. The rows of weights sum to 1.");
+      pictures
+          ? "The brighter a patch's tint, the more was taken from there. The rollout follows the attention of all "
+            "layers "
+            "and the residuals beside it back to the input: the product of (A + I)/2, with A a layer's mean over heads."
+          : "Each row is one token the model wrote, each column one it read; the darker a cell, the more of the "
+            "context "
+            "came from there. The rows of weights sum to 1.");
   for (const ReportedRun& run : runs) {
     if (run.examples.empty()) {
       report.paragraph(run.result.label +
@@ -142,7 +148,9 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
       std::vector<HeatMap> maps = e.maps;
       if (maps.size() > kMapsShown) maps.resize(kMapsShown);
       const std::string title = (e.why.empty() ? "" : e.why + ": ") + e.input + " → " + e.output;
-      if (maps.size() == 1) {
+      if (e.over_picture) {
+        report.figure(*e.over_picture);
+      } else if (maps.size() == 1) {
         maps[0].title = title;
         alone.push_back(maps[0]);
       } else {
@@ -151,6 +159,48 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
     }
     if (!alone.empty()) report.figure(draw_heatmaps("", alone, 3));
   }
+}
+
+std::string breakdown_title(const Breakdown& b) {
+  std::string title = b.figure + " by " + b.by;
+  title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  return title;
+}
+
+Drawing bars_of(const std::vector<const ReportedRun*>& runs, size_t k) {
+  const Breakdown& first = runs[0]->result.evaluation.breakdowns[k];
+  BarChart chart{.title = breakdown_title(first),
+                 .group_title = first.by,
+                 .groups = first.labels,
+                 .y = {.title = first.figure},
+                 .numbers = runs.size() == 1,
+                 .width = kWholeWidth};
+  for (const ReportedRun* run : runs) {
+    const Breakdown& b = run->result.evaluation.breakdowns[k];
+    if (b.y.size() == first.y.size()) chart.series.push_back({run->result.label, b.y});
+  }
+  return draw_bars(chart);
+}
+
+Drawing lines_of(const std::vector<const ReportedRun*>& runs, size_t k) {
+  const Breakdown& first = runs[0]->result.evaluation.breakdowns[k];
+  Plot plot{.title = breakdown_title(first),
+            .x = {.title = first.by, .whole = true},
+            .y = {.title = first.figure, .low = 0.0},
+            .width = kWholeWidth};
+  double high = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Breakdown& b = runs[i]->result.evaluation.breakdowns[k];
+    plot.series.push_back({.name = runs[i]->result.label,
+                           .x = b.x,
+                           .y = b.y,
+                           .marks = Marks::kLineAndDots,
+                           .color = static_cast<int>(i)});
+    for (const double y : b.y) high = std::max(high, y);
+  }
+  if (high <= 1) plot.y.high = 1.0;
+  if (first.trained_to > 0) plot.guides.push_back({first.trained_to + 0.5, "longer than trained on →", true});
+  return draw_plot(plot);
 }
 
 void add_errors(Report& report, const std::vector<ReportedRun>& runs) {
@@ -191,7 +241,10 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
   for (const std::string& input : task.examples(kExamples)) {
     const TracedExample traced = task.trace(input);
     if (traced.attention.empty()) break;
-    run.examples.push_back({input, traced.output, task.about_example(input), maps_of(traced)});
+    run.examples.push_back({input, traced.output, task.about_example(input), maps_of(traced), {}});
+    if (traced.picture) {
+      run.examples.back().over_picture = draw_picture_maps(input + " → " + traced.output, traced);
+    }
   }
   return run;
 }
@@ -264,27 +317,15 @@ Plot goal_plot(const std::vector<ReportedRun>& runs) {
   return plot;
 }
 
-std::vector<Plot> breakdown_plots(const std::vector<ReportedRun>& runs) {
-  std::vector<Plot> plots;
+std::vector<Drawing> breakdown_plots(const std::vector<ReportedRun>& runs) {
+  std::vector<Drawing> plots;
   for (size_t k = 0; k < runs[0].result.evaluation.breakdowns.size(); ++k) {
-    const Breakdown& first = runs[0].result.evaluation.breakdowns[k];
-    std::string title = first.figure + " by " + first.by;
-    title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
-    Plot plot{.title = title, .x = {.title = first.by, .whole = true}, .y = {.title = first.figure, .low = 0.0}};
-    double high = 0;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      if (k >= runs[i].result.evaluation.breakdowns.size()) continue;
-      const Breakdown& b = runs[i].result.evaluation.breakdowns[k];
-      plot.series.push_back({.name = runs[i].result.label,
-                             .x = b.x,
-                             .y = b.y,
-                             .marks = Marks::kLineAndDots,
-                             .color = static_cast<int>(i)});
-      for (const double y : b.y) high = std::max(high, y);
+    std::vector<const ReportedRun*> with;
+    for (const ReportedRun& run : runs) {
+      if (k < run.result.evaluation.breakdowns.size()) with.push_back(&run);
     }
-    if (high <= 1) plot.y.high = 1.0;
-    if (first.trained_to > 0) plot.guides.push_back({first.trained_to + 0.5, "longer than trained on →", true});
-    plots.push_back(std::move(plot));
+    const bool named = !runs[0].result.evaluation.breakdowns[k].labels.empty();
+    plots.push_back(named ? bars_of(with, k) : lines_of(with, k));
   }
   return plots;
 }
@@ -315,10 +356,7 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs, 
   for (const ReportedRun& run : runs) {
     for (const std::string& note : run.result.evaluation.notes) report.paragraph(run.result.label + ": " + note);
   }
-  for (Plot& plot : breakdown_plots(runs)) {
-    plot.width = kWholeWidth;
-    report.figure(draw_plot(plot));
-  }
+  for (const Drawing& drawing : breakdown_plots(runs)) report.figure(drawing);
   if (task != nullptr) task->add_to_report(report, runs[0].result.evaluation);
   add_maps(report, runs);
   add_errors(report, runs);

@@ -1,6 +1,7 @@
 // Reports of runs: one of them alone, or several side by side, as one self-contained HTML page.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ReportedRun {
     std::string input, output;
     std::string why;  // it was chosen; may be empty
     std::vector<HeatMap> maps;
+    std::optional<Drawing> over_picture = {};  // the maps laid over the picture the model saw
   };
   std::vector<Example> examples;  // empty for a model without attention
 };
@@ -36,8 +38,8 @@ Table transposed(const Table& table);
 Plot loss_plot(const std::vector<ReportedRun>& runs);
 /// The goal's figure over the epochs.
 Plot goal_plot(const std::vector<ReportedRun>& runs);
-/// One plot a breakdown ("exact match by length"), one line a run.
-std::vector<Plot> breakdown_plots(const std::vector<ReportedRun>& runs);
+/// One plot a breakdown ("exact match by length"), one line a run; bars where the groups have names.
+std::vector<Drawing> breakdown_plots(const std::vector<ReportedRun>& runs);
 
 /// `task`, where given, adds its own sections (Task::add_to_report): for a report of one run. Throws IoError.
 void save_report(const std::string& path, const std::vector<ReportedRun>& runs, Task* task = nullptr);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
 #include "qkv/train/run_report.h"
 #include "qkv/view/text.h"
@@ -20,6 +21,31 @@ bool is_share(const std::string& name) {
 
 }  // namespace
 
+std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings) {
+  const std::string& from = settings.get_text("from");
+  if (from.empty()) return spec.make(settings, "");
+  const RunFolder source = RunFolder::open(from);
+  if (std::string(source.spec().name) != spec.name) {
+    throw ConfigError("--from " + from + ": that run is of task '" + source.spec().name + "', not '" + spec.name + "'");
+  }
+  auto task = spec.make(settings, from);
+  load_start(*task, settings);
+  return task;
+}
+
+void load_start(Task& task, const Settings& settings) {
+  const std::string& from = settings.get_text("from");
+  if (from.empty()) return;
+  const RunFolder source = RunFolder::open(from);
+  try {
+    source.load_weights(parameters_of(task), settings.get_text("from-weights"));
+  } catch (const ShapeError& e) {
+    throw IoError("cannot start from " + from + ": its model is another one: " + e.what());
+  } catch (const IoError& e) {
+    throw IoError("cannot start from " + from + ": " + e.what());
+  }
+}
+
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer) {
   SessionResult result;
   result.run = folder.path();
@@ -27,6 +53,7 @@ SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer
   result.label = folder.settings().has("attention") ? folder.settings().get_text("attention") : result.task;
   const std::vector<NamedParameter> model = parameters_of(task);
   for (const NamedParameter& p : model) result.parameters += p.value.numel();
+  if (folder.checkpoints().empty()) load_start(task, folder.settings());
   {
     Trainer trainer(task, trainer_options(folder.settings()), &folder, observer);
     trainer.resume();
@@ -54,7 +81,7 @@ std::string result_json(const SessionResult& r, const Settings& settings) {
   for (const auto& [name, value] : r.evaluation.metrics) j[name] = value;
   for (const Breakdown& b : r.evaluation.breakdowns) {
     Json groups = Json::object();
-    for (size_t i = 0; i < b.x.size(); ++i) groups[format_number(b.x[i], 9)] = b.y[i];
+    for (size_t i = 0; i < b.x.size(); ++i) groups[group_name(b, i)] = b.y[i];
     j[b.name] = groups;
     if (b.trained_to > 0) j["trained_to_" + b.by] = b.trained_to;
   }
@@ -83,6 +110,10 @@ std::string metric_label(const std::string& name) {
 std::string metric_text(const std::string& name, double value) {
   if (is_share(name)) return format_number(value * 100, 4) + "%";
   return format_number(value, 4);
+}
+
+std::string group_name(const Breakdown& b, size_t i) {
+  return b.labels.empty() ? format_number(b.x[i], 9) : b.labels[i];
 }
 
 double metric_of(const Metrics& metrics, const std::string& name) {

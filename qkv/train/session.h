@@ -17,8 +17,16 @@ struct SessionResult {
   Evaluation evaluation;  // of the weights the run settled on; empty when interrupted
 };
 
-/// Trains in the folder (from its newest checkpoint when there is one), then evaluates the weights load_weights()
-/// picks and writes result.json and report.html. Interrupted, it only trains. Throws what Trainer::run does.
+/// A task for a new run: with the vocabulary of the run that the setting "from" names, where it names one.
+/// Throws IoError, or ConfigError when that run is of another task.
+std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings);
+/// The weights of the run that "from" names into the task; nothing when it is empty. Throws IoError naming both runs
+/// when their models differ.
+void load_start(Task& task, const Settings& settings);
+
+/// Trains in the folder (from its newest checkpoint when there is one, else as load_start says), then evaluates the
+/// weights load_weights() picks and writes result.json and report.html. Interrupted, it only trains. Throws what
+/// Trainer::run does.
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer = nullptr);
 
 /// One JSON object on one line: run, task, attention, seed, parameters, epochs, steps, stopped, train_loss, every
@@ -34,6 +42,8 @@ Spread spread_of(const std::vector<double>& values);
 /// "exact_match" → "exact match"; "0.9915" → "99.15%" for figures between 0 and 1 that are shares.
 std::string metric_label(const std::string& name);
 std::string metric_text(const std::string& name, double value);
+/// Group i of a breakdown as it is shown: its label, or its number.
+std::string group_name(const Breakdown& breakdown, size_t i);
 /// The figure of that name, or NaN.
 double metric_of(const Metrics& metrics, const std::string& name);
 

@@ -2,8 +2,11 @@
 #include "qkv/train/trace_maps.h"
 
 #include <algorithm>
+#include <span>
 
 #include "qkv/base/error.h"
+#include "qkv/view/picture.h"
+#include "qkv/view/text.h"
 
 namespace qkv {
 namespace {
@@ -37,7 +40,62 @@ HeatMap map_of(const TracedExample& example, const AttentionTrace& trace, int64_
   return map;
 }
 
+// What one row of [tokens, tokens] weights gives the patches: the class token's, or the mean where there is none.
+std::vector<float> patch_weights(const TracedPicture& picture, std::span<const float> weights, int64_t tokens) {
+  const int64_t patches = picture.patch_rows * picture.patch_columns;
+  if (picture.first_patch + patches > tokens) throw ConfigError("the attention does not cover the picture's patches");
+  const int64_t rows = picture.first_patch > 0 ? 1 : tokens;
+  std::vector<float> sum(static_cast<size_t>(patches));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t k = 0; k < patches; ++k) {
+      sum[static_cast<size_t>(k)] +=
+          weights[static_cast<size_t>(r * tokens + picture.first_patch + k)] / static_cast<float>(rows);
+    }
+  }
+  return sum;
+}
+
+HeatMap patch_map(const TracedPicture& picture, std::span<const float> weights, int64_t tokens) {
+  HeatMap map;
+  map.rows = picture.patch_rows;
+  map.columns = picture.patch_columns;
+  map.row_title = "patches down";
+  map.column_title = "patches across";
+  map.values = patch_weights(picture, weights, tokens);
+  map.range = {0.0, std::max<double>(1e-6, *std::max_element(map.values.begin(), map.values.end()))};
+  return map;
+}
+
+std::vector<float> head_weights(const AttentionTrace& trace, int64_t head) {
+  return trace.scores({.b = 0, .h = head, .row_begin = 0, .row_end = trace.Lq}).to_vector();  // [Lq, Lk]
+}
+
 }  // namespace
+
+std::vector<float> attention_rollout(const std::vector<AttentionTrace>& layers) {
+  if (layers.empty()) throw ConfigError("this model has no attention to show");
+  const int64_t n = layers[0].Lq;
+  const auto size = static_cast<size_t>(n);
+  std::vector<float> product(size * size);  // starts as I
+  for (size_t i = 0; i < size; ++i) product[i * size + i] = 1;
+  for (const AttentionTrace& layer : layers) {
+    if (layer.Lq != n || layer.Lk != n) throw ConfigError("rollout needs self-attention of one length in every layer");
+    std::vector<float> mixed(size * size);  // (Ā + I)/2
+    for (int64_t h = 0; h < layer.H; ++h) {
+      const std::vector<float> weights = head_weights(layer, h);
+      for (size_t i = 0; i < mixed.size(); ++i) mixed[i] += weights[i] / static_cast<float>(2 * layer.H);
+    }
+    for (size_t i = 0; i < size; ++i) mixed[i * size + i] += 0.5f;
+    std::vector<float> next(size * size);
+    for (size_t i = 0; i < size; ++i) {
+      for (size_t k = 0; k < size; ++k) {
+        for (size_t j = 0; j < size; ++j) next[i * size + j] += mixed[i * size + k] * product[k * size + j];
+      }
+    }
+    product = std::move(next);
+  }
+  return product;
+}
 
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice) {
   if (example.attention.empty()) throw ConfigError("this model has no attention to show");
@@ -46,6 +104,10 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
   const bool any = choice.site.empty() && choice.layer < 0 && choice.head < 0;
   const bool summed = std::any_of(example.attention.begin(), example.attention.end(),
                                   [](const auto& t) { return t.site == "alignment"; });
+  if (example.picture && any) {
+    maps.push_back(patch_map(*example.picture, attention_rollout(example.attention), example.attention[0].Lk));
+    maps.back().title = "rollout";
+  }
   const bool layers =
       std::any_of(example.attention.begin(), example.attention.end(), [](const auto& t) { return t.layer > 0; });
   for (const AttentionTrace& trace : example.attention) {
@@ -56,7 +118,8 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
     if (choice.layer >= 0 && choice.layer != trace.layer) continue;
     for (int64_t h = 0; h < trace.H; ++h) {
       if (choice.head >= 0 && choice.head != h) continue;
-      HeatMap map = map_of(example, trace, h);
+      HeatMap map =
+          example.picture ? patch_map(*example.picture, head_weights(trace, h), trace.Lk) : map_of(example, trace, h);
       map.title = trace.site;
       if (layers && trace.site != "alignment") map.title += " layer " + std::to_string(trace.layer);
       if (trace.H > 1) map.title += " head " + std::to_string(h);
@@ -65,6 +128,27 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
   }
   if (maps.empty()) throw ConfigError("no such attention in this model; there is: " + available);
   return maps;
+}
+
+Drawing draw_picture_maps(const std::string& title, const TracedExample& example, const TraceChoice& choice) {
+  if (!example.picture) throw ConfigError("there is no picture to lay maps over");
+  const TracedPicture& p = *example.picture;
+  const Raster picture = raster_of(p.pixels, p.height, p.width, p.channels);
+  std::vector<Tile> above{{"input", picture}}, layers;
+  for (const HeatMap& map : maps_of(example, choice)) {
+    const float most = *std::max_element(map.values.begin(), map.values.end());
+    const bool rollout = map.title == "rollout";
+    std::string name = map.title;
+    if (name.starts_with("self ")) name.erase(0, 5);
+    (rollout ? above : layers)
+        .push_back({name + "\nlargest " + format_number(most, 2), overlay(picture, map.values, map.rows, map.columns)});
+  }
+  const int64_t heads = choice.head >= 0 ? 1 : example.attention[0].H;
+  const int columns = static_cast<int>(std::clamp<int64_t>(heads, 2, 8));
+  std::vector<Drawing> parts{draw_tiles("", above, columns), draw_tiles("", layers, columns)};
+  return arrange(title, std::move(parts), 1,
+                 p.first_patch > 0 ? "Where the class token looks, up to the largest weight of each tile."
+                                   : "Where all patches look on average, up to the largest weight of each tile.");
 }
 
 }  // namespace qkv

@@ -1,9 +1,12 @@
 // Heat maps of a traced example: from a task's attention to pictures.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "qkv/tasks/task.h"
+#include "qkv/view/drawing.h"
 #include "qkv/view/heatmap.h"
 
 namespace qkv {
@@ -15,8 +18,18 @@ struct TraceChoice {
 };
 
 /// One map for each chosen layer and head, rows and columns labelled with tokens; without a choice, the summary
-/// "alignment" alone where the example has one. Throws ConfigError naming what there
-/// is when nothing fits the choice, or when the model attends to nothing.
+/// "alignment" alone where the example has one. Of a picture the maps are its patches: the rollout (unless one layer or
+/// head is chosen), then what the class token of each layer and head looks at, or all patches on average where there is
+/// no class token. Throws ConfigError naming what there is when nothing fits the choice, or when the model attends to
+/// nothing.
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice = {});
+
+/// Attention rollout, R [tokens, tokens]: the product over the layers, first to last, of (Ā + I)/2 with Ā the mean of a
+/// layer's heads: R = M_last ⋯ M_0. Row i says how much of each token of the input reaches token i through attention
+/// and the residuals beside it; rows sum to 1. Only for self-attention of one length. Throws ConfigError.
+std::vector<float> attention_rollout(const std::vector<AttentionTrace>& layers);
+
+/// The maps of a picture laid over it, one row of tiles a layer, under the picture itself and the rollout.
+Drawing draw_picture_maps(const std::string& title, const TracedExample& example, const TraceChoice& choice = {});
 
 }  // namespace qkv

@@ -117,7 +117,7 @@ TEST_F(Trained, PredictFromArgumentsAndFromLines) {
   expect_refused({"predict", run(), "abxd"}, 2, "letter 3 of the input, 'x' (U+0078), is not in the alphabet 'abcd'");
   expect_refused({"predict", run(), ""}, 2, "the input is empty");
   expect_refused({"predict", run(), "ab", "--beam", "0"}, 2, "--beam");
-  expect_refused({"predict", run(), "ab", "--n-best", "2"}, 2, "--n-best");
+  expect_refused({"predict", run(), "ab", "--beam", "1", "--n-best", "2"}, 2, "--n-best");
   const ProgramRun odd = run_program({"predict", run()}, "abcd\n\ndd\n");
   EXPECT_EQ(odd.code, 1);
   EXPECT_EQ(odd.err, "qkv: line 2: the input is empty; expected letters of the alphabet\n");

@@ -30,11 +30,30 @@ export interface Site {
   columns: "source" | "target";
 }
 
+/** A picture the model saw; its patches are tokens, from number first_patch on. */
+export interface Picture {
+  width: number;
+  height: number;
+  channels: number;
+  pixels: string; // base64 of height x width x channels bytes
+  patch_rows: number;
+  patch_columns: number;
+  first_patch: number;
+}
+
+export interface Candidate {
+  token: string;
+  p: number;
+}
+
 export interface Trace {
   id: string;
+  checkpoint: string;
   output: string;
   tokens: { source: string[]; target: string[] };
   sites: Site[];
+  candidates?: Candidate[][];
+  picture?: Picture;
 }
 
 export type Figures = Record<"entropy" | "distance" | "largest" | "self" | "first", number[][]>;
@@ -52,19 +71,61 @@ export interface Metrics {
 export interface LabRow {
   at: string;
   quantity: string;
-  predicted: number;
-  measured: number;
+  predicted: number | null;
+  measured: number | null;
+  difference: number | null;
   kind: string;
-  standard_error: number;
+  standard_error?: number;
   agrees: boolean;
+}
+
+export interface LabAxis {
+  title: string;
+  log: boolean;
+  low: number | null;
+  high: number | null;
+}
+
+export interface LabPlot {
+  type: "plot";
+  title: string;
+  caption: string;
+  x: LabAxis;
+  y: LabAxis;
+  series: { name: string; x: number[]; y: (number | null)[]; low: number[]; high: number[]; line: boolean; dots: boolean; dashed: boolean; color: number }[];
+  guides: { at: number; label: string; vertical: boolean }[];
+}
+
+export interface LabMap {
+  title: string;
+  row_title: string;
+  column_title: string;
+  rows: number;
+  columns: number;
+  values: (number | null)[];
+  hidden: number[];
+  row_labels: string[];
+  column_labels: string[];
+  centered: boolean;
+  low: number;
+  high: number;
+}
+
+export interface LabMaps {
+  type: "maps";
+  title: string;
+  caption: string;
+  columns: number;
+  maps: LabMap[];
 }
 
 export interface LabResult {
   claim: string;
-  formula: string;
+  formula_markup: string;
   rows: LabRow[];
   notes: string[];
-  figures: string[];
+  agrees: boolean;
+  pictures: (LabPlot | LabMaps)[];
 }
 
 export interface Experiment {
@@ -83,12 +144,20 @@ export class ApiError extends Error {
   }
 }
 
+const wait = (ms: number) => new Promise((go) => setTimeout(go, ms));
+
+/** A busy server (503) is asked again, three times, each time a little later. */
 async function request(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
-  try {
-    response = await fetch(path, init);
-  } catch {
-    throw new ApiError(0, "the server does not answer; is it still running?");
+  for (let turn = 0; ; turn++) {
+    try {
+      response = await fetch(path, init);
+    } catch (e) {
+      if ((e as Error).name === "AbortError") throw e;
+      throw new ApiError(0, "The server does not answer; is it still running?");
+    }
+    if (response.status !== 503 || turn === 3) break;
+    await wait(500 * (turn + 1));
   }
   if (!response.ok) {
     const body = await response.json().catch(() => ({}));
@@ -101,8 +170,8 @@ export async function getJson<T>(path: string): Promise<T> {
   return (await request(path)).json();
 }
 
-export async function postJson<T>(path: string, body: unknown): Promise<T> {
-  const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+export async function postJson<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal };
   return (await request(path, init)).json();
 }
 

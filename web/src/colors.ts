@@ -16,6 +16,12 @@ export function setTheme(theme: string): void {
   else localStorage.removeItem("theme");
 }
 
+/** What canvases and exports draw with; the style sheet has the same values. */
+export const inks = () =>
+  isDark()
+    ? { ink: "#e6e8ec", soft: "#a3abb6", background: "#14161a", grid: "#2b2f36", strong: "#ffb454", hatch: "#4a4f58" }
+    : { ink: "#1b1f24", soft: "#57606a", background: "#ffffff", grid: "#e3e7ec", strong: "#b1450b", hatch: "#c3cad3" };
+
 const light = ["382597", "f85912", "612431", "a585b8", "cd7969", "6b7dfc", "94330a", "5d406f"];
 const dark = ["af7687", "5973f9", "de5b24", "d7f1ac", "4ef3fe", "9c84d6", "faca35", "df806e"];
 export const seriesColor = (i: number): string => `#${(isDark() ? dark : light)[i % 8]}`;
@@ -39,9 +45,17 @@ function table(points: Rgb[]): Uint8ClampedArray {
 }
 const tables = { light: table(stops.light), dark: table(stops.dark), lift: table(stops.lift) };
 
-export type Scale = "abs" | "row" | "lift" | "auto";
-export const colorTable = (scale: Scale): Uint8ClampedArray => (scale === "lift" ? tables.lift : isDark() ? tables.dark : tables.light);
+/** abs 0…1; row by the row's largest; lift against even weights; auto lowest to highest; centered around 0. */
+export type Scale = "abs" | "row" | "lift" | "auto" | "centered";
+export const colorTable = (scale: Scale): Uint8ClampedArray => (scale === "lift" || scale === "centered" ? tables.lift : isDark() ? tables.dark : tables.light);
+/** Where the colour of a shade (0 … 1) begins in a table. */
+export const at = (shade: number): number => Math.max(0, Math.min(255, Math.round(shade * 255))) * 4;
 export const css = (t: Uint8ClampedArray, shade: number): string => {
-  const i = Math.max(0, Math.min(255, Math.round(shade * 255))) * 4;
+  const i = at(shade);
   return `rgb(${t[i]},${t[i + 1]},${t[i + 2]})`;
+};
+/** Ink that can be read on a shade. */
+export const inkOn = (t: Uint8ClampedArray, shade: number): string => {
+  const i = at(shade);
+  return 0.299 * t[i] + 0.587 * t[i + 1] + 0.114 * t[i + 2] < 140 ? "#ffffff" : "#111111";
 };

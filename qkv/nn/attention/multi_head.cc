@@ -48,16 +48,28 @@ void MultiHeadAttention::visit(Visitor& see) {
 }
 
 AttentionPlan MultiHeadAttention::plan(const Tensor& memory, const Ragged& batch, Context& ctx) const {
-  if (config_.self) throw ConfigError("attention: self-attention has no memory to plan for");
-  const int64_t Hkv = config_.kv_heads, widths[] = {Hkv * D_, Hkv * Dv_};
-  const std::vector<Tensor> parts = split_columns(key_value_.forward(memory), widths);
+  if (config_.rotary) throw ConfigError("attention: rotary positions have no plan, they need those of the queries");
+  const int64_t H = config_.heads, Hkv = config_.kv_heads, widths[] = {Hkv * D_, Hkv * Dv_};
   AttentionPlan plan;
+  Tensor key_value;  // [Tk, Hkv·(D + Dv)]
+  if (config_.self) {
+    const int64_t all = joint_.weight().dim(0);
+    const auto bias = [&](int64_t from, int64_t to) {
+      return config_.bias ? slice(joint_.bias(), 0, from, to) : Tensor();
+    };
+    plan.query_weight = slice(joint_.weight(), 0, 0, H * D_);
+    plan.query_bias = bias(0, H * D_);
+    key_value = linear(memory, slice(joint_.weight(), 0, H * D_, all), bias(H * D_, all));
+  } else {
+    key_value = key_value_.forward(memory);
+    plan.query_weight = query_.weight();
+    plan.query_bias = query_.bias();
+  }
+  const std::vector<Tensor> parts = split_columns(key_value, widths);
   plan.keys = split_heads(parts[0], Hkv);
   plan.values = split_heads(parts[1], Hkv);
   plan.memory = batch;
-  plan.heads = config_.heads;
-  plan.query_weight = query_.weight();
-  plan.query_bias = query_.bias();
+  plan.heads = H;
   plan.output_weight = output_.weight();
   plan.output_bias = output_.bias();
   plan.rule = rule_of(config_, ctx);

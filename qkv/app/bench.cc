@@ -1,0 +1,175 @@
+// qkv bench: how fast this machine is, how fast qkv is on it, and how fast PyTorch is doing the same work.
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "qkv/app/bench/measure.h"
+#include "qkv/app/cli.h"
+#include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
+#include "qkv/kernels/machine.h"
+#include "qkv/kernels/simd_target.h"
+#include "qkv/view/text.h"
+
+namespace qkv::app {
+namespace {
+
+using bench::BenchCase;
+using bench::Measured;
+
+struct BenchOptions {
+  std::string what = "all", only, python, target;
+  bool json = false, quick = false;
+  int rounds = 7;
+  std::vector<int> threads;
+};
+
+// The machine with so many threads: operations and bytes a second.
+struct Limits {
+  int threads = 1;
+  double flops = 0, bytes = 0;
+};
+
+Limits measure_limits(int threads, bool json) {
+  const Limits l{threads, kernels::measure_fma_peak(threads), kernels::measure_read_bandwidth(threads)};
+  if (json) {
+    const nlohmann::json row = {{"case", "limits"},
+                                {"target", kernels::simd_target()},
+                                {"threads", threads},
+                                {"gflops", l.flops / 1e9},
+                                {"read_gb_per_s", l.bytes / 1e9}};
+    std::printf("%s\n", row.dump().c_str());
+  } else {
+    std::printf("%s, %d thread%s: FMA peak %.0f GFLOP/s, reads %.1f GB/s\n", kernels::simd_target().c_str(), threads,
+                threads == 1 ? "" : "s", l.flops / 1e9, l.bytes / 1e9);
+  }
+  std::fflush(stdout);
+  return l;
+}
+
+std::optional<bench::TorchSetup> torch_setup(const BenchOptions& o) {
+  const char* root = std::getenv("TRIXIE");
+  bench::TorchSetup setup;
+  setup.avx2 = o.target == "AVX2";
+  if (!o.python.empty()) {
+    setup.python = o.python;
+  } else if (root && *root) {
+    setup.python = "python3";
+    setup.root = root;
+  } else {
+    return std::nullopt;
+  }
+  return setup;
+}
+
+nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limits) {
+  const double seconds = m.who[0].median();
+  nlohmann::json row = {{"case", std::string(c.kind) + " " + c.name},
+                        {"threads", limits.threads},
+                        {"rate", m.work.items / seconds},
+                        {"unit", m.work.unit},
+                        {"gflops", m.work.flops / seconds / 1e9},
+                        {"share_of_peak", m.work.flops / seconds / limits.flops}};
+  if (m.work.bytes > 0) row["share_of_bandwidth"] = m.work.bytes / seconds / limits.bytes;
+  for (const bench::Contestant& who : m.who) {
+    nlohmann::json& one = row["runs"][who.name];
+    one["median_ms"] = who.median() * 1e3;
+    for (const double s : who.seconds) one["ms"].push_back(s * 1e3);
+    one["memory_mib"] = who.memory / 1048576;
+  }
+  const std::vector<double> ratios = m.ratios();
+  if (!ratios.empty()) row["ratio"] = {ratios.front(), ratios[ratios.size() / 2], ratios.back()};
+  return row;
+}
+
+std::string three(double x) { return format_number(x, 3); }
+
+void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
+  const double seconds = m.who[0].median();
+  const auto [low, high] = std::minmax_element(m.who[0].seconds.begin(), m.who[0].seconds.end());
+  std::printf("%s %s  %d thread%s: %s\n", c.kind, c.name, limits.threads, limits.threads == 1 ? "" : "s", c.title);
+  std::printf("  qkv  %s ms [%s, %s]  %s %s/s  %.0f GFLOP/s, %.0f%% of the peak", three(seconds * 1e3).c_str(),
+              three(*low * 1e3).c_str(), three(*high * 1e3).c_str(), three(m.work.items / seconds).c_str(), m.work.unit,
+              m.work.flops / seconds / 1e9, 100 * m.work.flops / seconds / limits.flops);
+  if (m.work.bytes > 0) {
+    std::printf(", reads %.1f GB/s, %.0f%% of memory's", m.work.bytes / seconds / 1e9,
+                100 * m.work.bytes / seconds / limits.bytes);
+  }
+  std::printf("  %.0f MiB\n", m.who[0].memory / 1048576);
+  for (size_t i = 1; i < m.who.size(); ++i) {
+    std::printf("  %s  %s ms  %.0f MiB\n", m.who[i].name.c_str(), three(m.who[i].median() * 1e3).c_str(),
+                m.who[i].memory / 1048576);
+  }
+  const std::vector<double> ratios = m.ratios();
+  if (!ratios.empty()) {
+    std::printf("  %.2f times as fast as PyTorch [%.2f, %.2f]\n", ratios[ratios.size() / 2], ratios.front(),
+                ratios.back());
+  }
+}
+
+void run_cases(const BenchOptions& o, const Limits& limits) {
+  bench::MeasureOptions how;
+  how.rounds = o.rounds;
+  how.threads = limits.threads;
+  how.slice = o.quick ? 0 : 0.2;
+  how.torch = torch_setup(o);
+  if (how.torch) how.torch->threads = limits.threads;
+  for (const BenchCase& c : bench::case_table()) {
+    if (o.what != "all" && o.what != c.kind) continue;
+    if (!o.only.empty() && o.only != c.name) continue;
+    const Measured m = bench::measure(c, o.quick, how);
+    if (o.json) {
+      std::printf("%s\n", row_of(c, m, limits).dump().c_str());
+    } else {
+      print_row(c, m, limits);
+    }
+    std::fflush(stdout);
+  }
+}
+
+void check_only(const BenchOptions& o) {
+  if (o.only.empty()) return;
+  std::string names;
+  for (const BenchCase& c : bench::case_table()) {
+    if (o.what != "all" && o.what != c.kind) continue;
+    if (o.only == c.name) return;
+    names += (names.empty() ? "" : ", ") + std::string(c.name);
+  }
+  throw ConfigError("--only: no case '" + o.only + "'; there are: " + names);
+}
+
+}  // namespace
+
+int run_bench(const Arguments& arguments) {
+  BenchOptions o;
+  CLI::App cli("how fast the machine is, how fast qkv is on it, and PyTorch beside it", "bench");
+  cli.add_option("what", o.what, "train, decode, attention, gemm or all [all]")
+      ->check(CLI::IsMember({"train", "decode", "attention", "gemm", "all"}))
+      ->type_name("");
+  cli.add_option("--threads", o.threads, "thread counts, as in 1,2 [1 and all cores]")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024).description(""))
+      ->type_name("N");
+  cli.add_option("--torch", o.python, "a Python with torch, measured turn by turn with qkv")->type_name("PYTHON");
+  cli.add_option("--only", o.only, "one case, by its name")->type_name("CASE");
+  cli.add_option("--rounds", o.rounds, "timing rounds [7]")->check(CLI::Range(5, 1000).description(""))->type_name("N");
+  cli.add_option("--target", o.target, "instruction set, as AVX2; PyTorch is held to it too [the best]")
+      ->check(CLI::IsMember(kernels::simd_targets()))
+      ->type_name("NAME");
+  cli.add_flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
+  cli.add_flag("--json", o.json, "one JSON object a line");
+  if (!parse(cli, arguments)) return 0;
+  check_only(o);
+  if (!o.target.empty()) kernels::force_simd_target(o.target);
+  if (o.threads.empty()) {
+    o.threads = {1};
+    if (num_threads() > 1) o.threads.push_back(num_threads());
+  }
+  for (const int threads : o.threads) {
+    set_num_threads(threads);
+    run_cases(o, measure_limits(threads, o.json));
+  }
+  return 0;
+}
+
+}  // namespace qkv::app

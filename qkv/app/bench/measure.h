@@ -1,0 +1,37 @@
+// Timing of one bench case: qkv and PyTorch turn by turn, medians, spread, memory.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "qkv/app/bench/cases.h"
+#include "qkv/app/bench/torch_peer.h"
+
+namespace qkv::bench {
+
+struct MeasureOptions {
+  int rounds = 7;      // at least 5
+  double slice = 0.2;  // seconds of one sample, at least one run
+  int threads = 1;
+  std::optional<TorchSetup> torch;
+};
+
+struct Contestant {
+  std::string name;
+  std::vector<double> seconds;  // of one run, one a round
+  double memory = 0;            // the most bytes the case took
+  double median() const;
+};
+
+struct Measured {
+  std::vector<Contestant> who;  // qkv first
+  Work work;
+  /// Of each round, the best other time by qkv's, in rising order; empty when qkv ran alone.
+  std::vector<double> ratios() const;
+};
+
+/// Builds, warms up and times a case. Throws ConfigError when PyTorch's model has another number of parameters.
+Measured measure(const BenchCase& c, bool quick, const MeasureOptions& options);
+
+}  // namespace qkv::bench

@@ -1,0 +1,284 @@
+// Training the rows of the knowledge study, a part at a time.
+#include "qkv/app/knowledge_study.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "qkv/app/console.h"
+#include "qkv/base/error.h"
+#include "qkv/tasks/knowledge_data.h"
+
+namespace qkv::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kCores = 2, kSecondsAnHour = 3600;
+
+const std::vector<StudyRow>& table() {
+  static const std::vector<StudyRow> rows{{"none", "multi-head", "learned", false},
+                                          {"pretrained", "multi-head", "learned", true},
+                                          {"synthesizer", "synthesizer", "learned", true},
+                                          {"rotary", "multi-head", "rotary", true}};
+  return rows;
+}
+
+bool has_run(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path + "/config.json", error);
+}
+
+RunFolder open_or_create(const std::string& path, const Settings& settings, std::unique_ptr<Task>& task) {
+  if (has_run(path)) {
+    RunFolder run = RunFolder::open(path);
+    task = run.make_task();
+    return run;
+  }
+  const TaskSpec& spec = find_task("knowledge");
+  task = make_new_task(spec, settings);
+  return RunFolder::create(path, spec, settings, *task);
+}
+
+/// Stops a training at a given update, to finetune from there, and shows it on the console.
+class UntilStep final : public TrainObserver {
+ public:
+  UntilStep(ConsoleObserver& console, int64_t step) : console_(console), step_(step) {}
+  void on_step(const StepReport& report) override {
+    now_ = report.step;
+    console_.on_step(report);
+  }
+  void on_evaluation(const EvaluationRecord& record) override { console_.on_evaluation(record); }
+  bool wants_stop() override { return console_.wants_stop() || now_ >= step_; }
+
+ private:
+  ConsoleObserver& console_;
+  int64_t step_, now_ = 0;
+};
+
+/// Epochs after which a row is asked: total, and on the way total/2, total/4, …
+std::vector<int64_t> moments_of(int64_t epochs, int64_t count) {
+  std::vector<int64_t> all;
+  for (int64_t k = 0; k < count && epochs >> k > 0; ++k) all.insert(all.begin(), epochs >> k);
+  return all;
+}
+
+Settings answering(const Settings& reading, const StudyOptions& options, bool alone) {
+  Settings s = reading;
+  s.set("stage", "finetune");
+  s.set("epochs", std::to_string(alone ? options.alone_epochs : options.answer_epochs));
+  s.set("steps", "0");
+  s.set("lr", "0.0006");
+  s.set("schedule", "linear");
+  s.set("final-lr", "0");
+  s.set("warmup", "20");
+  s.set("eval-every", "0");
+  s.set("checkpoint-every", "0");
+  s.set("keep", "1");
+  return s;
+}
+
+struct Part {
+  const StudyOptions& options;
+  std::FILE* out;
+};
+
+/// Trains an answering run to its end; false when a signal stopped it.
+bool answer(const Part& part, const std::string& path, const Settings& settings, const std::string& label,
+            StudyPoint& point, int& signal) {
+  point.run = path;
+  std::error_code error;
+  const bool done = std::filesystem::exists(path + "/result.json", error);
+  std::unique_ptr<Task> task;
+  if (!done) {
+    RunFolder run = open_or_create(path, settings, task);
+    run.lock();
+    ConsoleObserver console(label, "", part.out);
+    const SessionResult result = run_session(run, *task, &console);
+    if (result.training.interrupted) {
+      signal = console.signal();
+      return false;
+    }
+  }
+  const Json result = Json::parse(read_text(path + "/result.json", uint64_t{1} << 24));
+  point.exact_match = result.at("exact_match").get<double>();
+  const std::vector<EvaluationRecord> history = RunFolder::open(path).history();
+  if (!history.empty()) point.held_match = metric_of(history.back().validation, "exact_match");
+  return true;
+}
+
+int64_t parameters_in(const std::string& path) {
+  std::unique_ptr<Task> task = RunFolder::open(path).make_task();
+  int64_t n = 0;
+  for (const NamedParameter& p : parameters_of(*task)) n += p.value.numel();
+  return n;
+}
+
+/// Reads until `epoch`; false when a signal stopped it. `step` is the checkpoint to go on from.
+bool read_until(const Part& part, const std::string& path, const Settings& settings, int64_t epoch,
+                const std::string& label, StudyPoint& point, int64_t& step, int& signal) {
+  std::unique_ptr<Task> task;
+  RunFolder run = open_or_create(path, settings, task);
+  run.lock();
+  if (run.settings().get_integer("epochs") != settings.get_integer("epochs")) {
+    run.change("epochs", std::to_string(settings.get_integer("epochs")));
+  }
+  const int64_t per_epoch = task->batches_in_epoch(0);
+  step = epoch * per_epoch;
+  const std::vector<int64_t> saved = run.checkpoints();
+  if (saved.empty() || saved.back() < step) {
+    ConsoleObserver console(label, "", part.out);
+    UntilStep until(console, step);
+    Trainer trainer(*task, trainer_options(run.settings()), &run, &until);
+    trainer.resume();
+    const TrainResult result = trainer.run();
+    if (console.signal() != 0 && result.state.step < step) {
+      signal = console.signal();
+      return false;
+    }
+  }
+  const TrainState state = run.load_state(run.checkpoints().back());
+  step = state.step;
+  point.epochs = state.epoch;
+  point.machine_hours = state.cpu_seconds / kCores / kSecondsAnHour;
+  for (const EvaluationRecord& r : run.history()) {
+    if (r.step <= state.step) point.reading_loss = r.train_loss;
+  }
+  return true;
+}
+
+/// The points of an earlier session, from results.json.
+std::vector<StudyPoint> earlier_points(const std::string& folder, const std::string& row) {
+  std::vector<StudyPoint> points;
+  std::error_code error;
+  if (!std::filesystem::exists(folder + "/results.json", error)) return points;
+  const Json all = Json::parse(read_text(folder + "/results.json", uint64_t{1} << 24));
+  for (const Json& r : all.at("rows")) {
+    if (r.at("row") != row) continue;
+    for (const Json& p : r.at("points")) {
+      points.push_back({p.at("epochs"), p.at("machine_hours"), p.at("reading_loss"), p.at("exact_match"),
+                        p.at("held_match"), p.at("run")});
+    }
+  }
+  return points;
+}
+
+int run_row(const Part& part, const StudyRow& row, StudyResult& result, const std::function<void()>& changed) {
+  Settings reading = part.options.reading;
+  reading.set("attention", row.attention);
+  reading.set("positions", row.positions);
+  const std::string folder = part.options.folder + "/" + row.name;
+  int signal = 0;
+  if (!row.reads) {
+    StudyPoint point;
+    if (!answer(part, folder, answering(reading, part.options, true), row.name, point, signal)) return signal;
+    result.points = {point};
+    result.parameters = parameters_in(folder);
+    changed();
+    return 0;
+  }
+  result.points = earlier_points(part.options.folder, row.name);
+  for (const int64_t epoch : moments_of(reading.get_integer("epochs"), part.options.moments)) {
+    const auto known = [&](const StudyPoint& p) { return p.epochs >= epoch; };
+    if (std::any_of(result.points.begin(), result.points.end(), known)) continue;
+    StudyPoint point;
+    int64_t step = 0;
+    if (!read_until(part, folder + "/reading", reading, epoch, row.name + " reads", point, step, signal)) return signal;
+    Settings settings = answering(reading, part.options, false);
+    settings.set("from", folder + "/reading");
+    settings.set("from-weights", std::to_string(step));
+    const std::string path = folder + "/answers-" + std::to_string(point.epochs);
+    if (!answer(part, path, settings, row.name + " answers", point, signal)) return signal;
+    result.points.push_back(point);
+    result.parameters = parameters_in(folder + "/reading");
+    changed();
+  }
+  if (result.parameters == 0) result.parameters = parameters_in(folder + "/reading");
+  return 0;
+}
+
+}  // namespace
+
+StudyRow study_row(const std::string& name) {
+  std::string names;
+  for (const StudyRow& row : table()) {
+    if (row.name == name) return row;
+    names += (names.empty() ? "" : ", ") + row.name;
+  }
+  throw ConfigError("no row '" + name + "' in the knowledge study; there are: " + names);
+}
+
+std::vector<std::string> study_row_names() {
+  std::vector<std::string> names;
+  for (const StudyRow& row : table()) names.push_back(row.name);
+  return names;
+}
+
+Settings study_reading(const std::string& data) {
+  Settings s = find_task("knowledge").settings();
+  s.set("stage", "pretrain");
+  s.set("data", data);
+  if (data.empty()) {
+    s.set("width", "128");
+    s.set("layers", "2");
+    s.set("heads", "4");
+    s.set("held", "30");
+    s.set("epochs", "40");
+    s.set("batch", "32");
+    s.set("lr", "0.003");
+  }
+  return s;
+}
+
+Baseline study_baseline(const StudyOptions& options) {
+  KnowledgeData data(options.reading, "");
+  std::map<std::string, int64_t> counts;
+  for (const Fact& f : data.corpus().train) ++counts[f.place];
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {most->first, constant_baseline(most->first, data.corpus().dev).percent() / 100};
+}
+
+std::string study_json(const StudyOptions& options, const std::vector<StudyResult>& results) {
+  Json rows = Json::array();
+  for (const StudyResult& r : results) {
+    Json points = Json::array();
+    for (const StudyPoint& p : r.points) {
+      points.push_back({{"epochs", p.epochs},
+                        {"machine_hours", p.machine_hours},
+                        {"reading_loss", p.reading_loss},
+                        {"exact_match", p.exact_match},
+                        {"held_match", p.held_match},
+                        {"run", p.run}});
+    }
+    rows.push_back({{"row", r.row}, {"parameters", r.parameters}, {"points", points}});
+  }
+  return Json{{"task", "knowledge"}, {"report", options.folder + "/report.html"}, {"rows", rows}}.dump();
+}
+
+int run_knowledge_study(const StudyOptions& options, std::FILE* out, std::vector<StudyResult>& results) {
+  const Part part{options, out};
+  for (const std::string& name : options.rows) {
+    results.push_back({name, 0, {}});
+    const auto changed = [&] {
+      // Rows of later turns keep what an earlier session found.
+      std::vector<StudyResult> all = results;
+      for (const std::string& other : options.rows) {
+        const auto same = [&](const StudyResult& r) { return r.row == other; };
+        if (std::none_of(all.begin(), all.end(), same)) {
+          all.push_back({other, 0, earlier_points(options.folder, other)});
+          if (all.back().points.empty()) all.pop_back();
+        }
+      }
+      write_file_atomic(options.folder + "/results.json", study_json(options, all) + "\n");
+    };
+    const int signal = run_row(part, study_row(name), results.back(), changed);
+    if (signal != 0) return signal;
+  }
+  return 0;
+}
+
+}  // namespace qkv::app

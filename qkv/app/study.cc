@@ -1,0 +1,129 @@
+// qkv study: a whole study in one command, resumable at any point.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "qkv/app/cli.h"
+#include "qkv/app/knowledge_study.h"
+#include "qkv/app/run_commands.h"
+#include "qkv/base/error.h"
+#include "qkv/tasks/knowledge.h"
+
+namespace qkv::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  qkv study knowledge                       invented people: what reading is for, in a few minutes\n"
+    "  qkv study knowledge --data birthplace     the real study (hours; Ctrl-C any time)\n"
+    "  qkv study knowledge --data birthplace --rows rotary --epochs 100\n"
+    "  qkv study --resume runs/study-knowledge   goes on, to the same bits\n"
+    "  qkv study --resume runs/study-knowledge --epochs 400   reads on further\n"
+    "\nThe folder holds one run for each part, results.json and report.html.\n";
+
+struct StudyArguments {
+  std::string out, resume;
+  bool json = false;
+};
+
+bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments) {
+  CLI::App cli("Runs a whole study: every row trained and asked; one table, one report.", "study");
+  std::string task_name;
+  const std::string name = task_argument(arguments);
+  cli.add_option("STUDY", task_name, "which one: knowledge");
+  if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; there is: knowledge");
+  o.reading = study_reading(option_value(arguments, "--data"));
+  cli.add_option("--rows", o.rows, "rows to train, with commas between them [none,pretrained,synthesizer,rotary]")
+      ->delimiter(',')
+      ->type_name("A,B");
+  constexpr int kMostEpochs = 1000000, kMostMoments = 20;
+  cli.add_option("--answer-epochs", o.answer_epochs, "epochs of each finetuning [10]")
+      ->check(CLI::Range(1, kMostEpochs).description(""))
+      ->type_name("N");
+  cli.add_option("--alone-epochs", o.alone_epochs, "epochs of the row that reads nothing [75]")
+      ->check(CLI::Range(1, kMostEpochs).description(""))
+      ->type_name("N");
+  cli.add_option("--moments", o.moments, "how often on the way a row is finetuned and asked [4]")
+      ->check(CLI::Range(1, kMostMoments).description(""))
+      ->type_name("N");
+  cli.add_option("--out", a.out, "the study's folder [runs/study-knowledge]")->type_name("DIR");
+  cli.add_option("--resume", a.resume, "go on with this study")->type_name("DIR");
+  cli.add_flag("--json", a.json, "one JSON object with all results on standard output");
+  add_threads(cli);
+  cli.footer(kFooter);
+  add_settings(cli, o.reading, {"stage", "attention", "positions", "from", "from-weights"});
+  if (!parse(cli, arguments)) return false;
+  if (o.rows.empty()) o.rows = study_row_names();
+  for (const std::string& row : o.rows) study_row(row);
+  return true;
+}
+
+Arguments stored_arguments(const std::string& folder) {
+  const std::string file = folder + "/study.json";
+  if (std::error_code error; !std::filesystem::exists(file, error)) {
+    throw IoError("no study in " + folder + ": there is no study.json; runs go on with 'qkv train --resume'");
+  }
+  try {
+    return Json::parse(read_text(file, uint64_t{1} << 20)).at("arguments").get<Arguments>();
+  } catch (const Json::exception&) {
+    throw IoError(file + ": not the record of a study");
+  }
+}
+
+/// What is said when resuming comes after what was said at first, and counts; --resume itself is not kept.
+Arguments joined(Arguments first, const Arguments& more) {
+  for (size_t i = 0; i < more.size(); ++i) {
+    if (more[i] == "--resume") {
+      ++i;
+    } else if (!more[i].starts_with("--resume=")) {
+      first.push_back(more[i]);
+    }
+  }
+  return first;
+}
+
+std::string command_of(const Arguments& arguments) {
+  std::string text = "qkv study";
+  for (const std::string& a : arguments) text += " " + (a.find(' ') == std::string::npos ? a : "'" + a + "'");
+  return text;
+}
+
+}  // namespace
+
+int run_study(const Arguments& arguments) {
+  StudyOptions options;
+  StudyArguments a;
+  Arguments all = arguments;
+  const std::string resumed = option_value(arguments, "--resume");
+  if (!resumed.empty()) all = joined(stored_arguments(resumed), arguments);
+  if (!read_options(options, a, all)) return 0;
+  if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("study what? there is: knowledge");
+  options.folder = !resumed.empty() ? resumed : a.out.empty() ? free_folder("runs/study-knowledge") : a.out;
+  if (resumed.empty()) RunFolder::refuse_existing(options.folder);
+  make_folders(options.folder);
+  options.command = command_of(all);
+  write_file_atomic(options.folder + "/study.json", Json{{"arguments", all}}.dump(2) + "\n");
+  std::FILE* const out = a.json ? stderr : stdout;
+  std::vector<StudyResult> results;
+  const int signal = run_knowledge_study(options, out, results);
+  if (signal != 0) {
+    std::fprintf(stderr, "qkv: stopped, saved; go on with: qkv study --resume %s\n", options.folder.c_str());
+    return 128 + signal;
+  }
+  const Baseline baseline = study_baseline(options);
+  save_study_report(options, results, baseline);
+  if (a.json) {
+    std::printf("%s\n", study_json(options, results).c_str());
+  } else {
+    const Terminal terminal = detect_terminal(STDOUT_FILENO);
+    std::fputs(("\n" + terminal_table(study_table(results, baseline), terminal)).c_str(), stdout);
+    std::printf("\nreport: %s/report.html\n", options.folder.c_str());
+  }
+  return 0;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,130 @@
+// The page of the knowledge study.
+#include <algorithm>
+
+#include "qkv/app/knowledge_study.h"
+#include "qkv/core/autograd.h"
+#include "qkv/tasks/knowledge.h"
+#include "qkv/view/plot.h"
+#include "qkv/view/report.h"
+#include "qkv/view/text.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr double kHalfWidth = 470, kHalfHeight = 250;
+
+std::string percent(double share) { return format_number(100 * share, 3) + "%"; }
+
+Plot curve_plot(const std::vector<StudyResult>& results, const Baseline& baseline) {
+  Plot plot{.title = "Right answers over reading time",
+            .x = {.title = "machine hours of reading (2 cores)", .low = 0.0},
+            .y = {.title = "exact match on dev (%)", .low = 0.0}};
+  for (size_t i = 0; i < results.size(); ++i) {
+    Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};
+    for (const StudyPoint& p : results[i].points) {
+      s.x.push_back(p.machine_hours);
+      s.y.push_back(100 * p.exact_match);
+    }
+    plot.series.push_back(std::move(s));
+  }
+  plot.guides.push_back({100 * baseline.exact_match, "always " + baseline.answer, false});
+  return plot;
+}
+
+Plot loss_plot(const std::vector<StudyResult>& results) {
+  Plot plot{.title = "Loss of reading",
+            .x = {.title = "epochs read", .low = 0.0},
+            .y = {.title = "nats a character", .low = 0.0}};
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].row == "none") continue;
+    Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};
+    for (const StudyPoint& p : results[i].points) {
+      s.x.push_back(static_cast<double>(p.epochs));
+      s.y.push_back(p.reading_loss);
+    }
+    plot.series.push_back(std::move(s));
+  }
+  return plot;
+}
+
+Table curve_table(const std::vector<StudyResult>& results) {
+  Table table{
+      .header = {"row", "epochs read", "machine hours", "loss of reading", "right on held pairs", "right on dev"}};
+  for (const StudyResult& r : results) {
+    for (const StudyPoint& p : r.points) {
+      table.rows.push_back({r.row, std::to_string(p.epochs), format_number(p.machine_hours, 3),
+                            p.epochs > 0 ? format_number(p.reading_loss, 3) : "—", percent(p.held_match),
+                            percent(p.exact_match)});
+    }
+  }
+  return table;
+}
+
+const StudyPoint* best_point(const std::vector<StudyResult>& results) {
+  const StudyPoint* best = nullptr;
+  for (const StudyResult& r : results) {
+    for (const StudyPoint& p : r.points) {
+      if (p.epochs > 0 && (best == nullptr || p.exact_match > best->exact_match)) best = &p;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Table study_table(const std::vector<StudyResult>& results, const Baseline& baseline) {
+  Table table{.header = {"row", "parameters", "epochs read", "machine hours", "right on dev"}};
+  table.rows.push_back({"always " + baseline.answer, "0", "0", "0", percent(baseline.exact_match)});
+  for (const StudyResult& r : results) {
+    if (r.points.empty()) continue;
+    const StudyPoint& p = r.points.back();
+    table.rows.push_back({r.row, std::to_string(r.parameters), std::to_string(p.epochs),
+                          format_number(p.machine_hours, 3), percent(p.exact_match)});
+  }
+  return table;
+}
+
+void save_study_report(const StudyOptions& options, const std::vector<StudyResult>& results, const Baseline& baseline) {
+  const std::string& data = options.reading.get_text("data");
+  Report report("knowledge: what reading is for",
+                data.empty() ? "invented people and places" : "real people and places");
+  report.paragraph(kKnowledgeAbout);
+  std::vector<Highlight> cards;
+  for (const StudyResult& r : results) {
+    if (r.points.empty()) continue;
+    const StudyPoint& p = r.points.back();
+    cards.push_back({r.row, percent(p.exact_match), std::to_string(p.epochs) + " epochs read"});
+  }
+  report.highlights(cards);
+  report.section("Result");
+  report.table(study_table(results, baseline));
+  report.section("Over time");
+  report.paragraph(
+      "Each point is a finetuning of its own from the weights of that moment. A machine hour is an hour of both cores "
+      "of "
+      "a two-core machine (processor time divided by two), however busy it was.");
+  std::vector<Drawing> curves;
+  for (Plot plot : {curve_plot(results, baseline), loss_plot(results)}) {
+    plot.width = kHalfWidth;
+    plot.height = kHalfHeight;
+    curves.push_back(draw_plot(plot));
+  }
+  report.figures(curves);
+  report.table(curve_table(results));
+  if (const StudyPoint* best = best_point(results)) {
+    const RunFolder run = RunFolder::open(best->run);
+    const auto task = run.make_task();
+    run.load_weights(parameters_of(*task));
+    const NoGrad no_grad;
+    task->add_to_report(report, {});
+  }
+  report.section("Configuration");
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const Setting& s : options.reading.all()) entries.emplace_back(s.name, s.value);
+  report.settings(entries);
+  report.paragraph("Going on, or the same again:");
+  report.code("qkv study --resume " + options.folder + "\n" + options.command);
+  report.save(options.folder + "/report.html");
+}
+
+}  // namespace qkv::app

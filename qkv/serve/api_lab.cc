@@ -1,0 +1,29 @@
+// Routes about the lab: its experiments, and one run of one of them.
+#include "qkv/lab/present.h"
+#include "qkv/serve/api_parts.h"
+
+namespace qkv::serve {
+
+void add_lab_routes(HttpServer& server) {
+  server.get(
+      "/api/lab",
+      [](const HttpRequest&) {
+        Json list = Json::array();
+        for (const lab::Experiment& e : lab::experiment_table()) {
+          list.push_back({{"name", e.name}, {"summary", e.summary}, {"settings", settings_json(e.settings())}});
+        }
+        return json_response({{"experiments", list}});
+      },
+      Work::light);
+  server.post("/api/lab/([a-z0-9-]+)", [](const HttpRequest& r) {
+    const lab::Experiment& e = lab::find_experiment(r.parts[0]);
+    Settings settings = e.settings();
+    if (!r.body.empty()) {
+      for (const auto& [name, value] : settings_member(Json::parse(r.body))) settings.set(name, value);
+    }
+    return HttpResponse{.body = lab::result_json(e, settings, e.run(settings), true),
+                        .headers = {{"Cache-Control", "no-store"}}};
+  });
+}
+
+}  // namespace qkv::serve

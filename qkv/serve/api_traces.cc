@@ -1,0 +1,161 @@
+// Routes about traces: one input run through one model, and its maps.
+#include <cstdio>
+#include <string_view>
+
+#include "qkv/io/npy.h"
+#include "qkv/serve/api_parts.h"
+
+namespace qkv::serve {
+namespace {
+
+HttpResponse npy_response(const Tensor& t) {
+  const std::span<const float> values(t.f32(), static_cast<size_t>(t.numel()));
+  const Bytes bytes = encode_npy(t.shape(), NpyType::kF32, std::as_bytes(values));
+  HttpResponse r{.type = "application/octet-stream", .body = {}, .headers = {{"Cache-Control", "no-store"}}};
+  r.body.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return r;
+}
+
+std::string base64(std::span<const uint8_t> bytes) {
+  static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t left = bytes.size() - i;
+    const uint32_t b1 = left > 1 ? bytes[i + 1] : 0, b2 = left > 2 ? bytes[i + 2] : 0;
+    const uint32_t three = (static_cast<uint32_t>(bytes[i]) << 16) | (b1 << 8) | b2;
+    out += kLetters[three >> 18];
+    out += kLetters[(three >> 12) & 63];
+    out += left > 1 ? kLetters[(three >> 6) & 63] : '=';
+    out += left > 2 ? kLetters[three & 63] : '=';
+  }
+  return out;
+}
+
+Json picture_json(const TracedPicture& p) {
+  return {{"width", p.width},
+          {"height", p.height},
+          {"channels", p.channels},
+          {"pixels", base64(p.pixels)},
+          {"patch_rows", p.patch_rows},
+          {"patch_columns", p.patch_columns},
+          {"first_patch", p.first_patch}};
+}
+
+Json candidates_json(const TracedExample& e) {
+  Json steps = Json::array();
+  for (const auto& step : e.candidates) {
+    Json list = Json::array();
+    for (const TracedCandidate& c : step) list.push_back({{"token", c.token}, {"p", c.probability}});
+    steps.push_back(std::move(list));
+  }
+  return steps;
+}
+
+Json trace_json(const Trace& trace) {
+  Json sites = Json::array();
+  for (const TraceSite& s : trace.sites()) {
+    sites.push_back({{"id", s.id},
+                     {"layers", s.layers.size()},
+                     {"heads", s.H},
+                     {"queries", s.Lq},
+                     {"keys", s.Lk},
+                     {"causal", s.causal},
+                     {"rows", s.rows_are_target ? "target" : "source"},
+                     {"columns", s.columns_are_target ? "target" : "source"}});
+  }
+  const TracedExample& e = trace.example();
+  Json out{{"id", trace.id()},
+           {"checkpoint", trace.weights()},
+           {"output", e.output},
+           {"tokens", {{"source", e.source}, {"target", e.target}}},
+           {"sites", sites}};
+  if (!e.candidates.empty()) out["candidates"] = candidates_json(e);
+  if (e.picture) out["picture"] = picture_json(*e.picture);
+  return out;
+}
+
+// "a:b" → {a, b}; absent → {0, whole}.
+std::pair<int64_t, int64_t> range_of(const HttpRequest& r, const char* name, int64_t whole) {
+  const std::string text = r.get(name);
+  if (text.empty()) return {0, whole};
+  long long a = 0, b = 0;
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%lld:%lld%c", &a, &b, &rest) != 2) {
+    throw HttpError(400, "expected first:last, got '" + text + "'", name);
+  }
+  return {a, b};
+}
+
+MapWindow window_of(const HttpRequest& r, const TraceSite& site) {
+  const auto [row_begin, row_end] = range_of(r, "rows", site.Lq);
+  const auto [col_begin, col_end] = range_of(r, "cols", site.Lk);
+  const std::string what = r.get("what", "weights");
+  if (what != "weights" && what != "scores" && what != "rollout") {
+    throw HttpError(400, "what is weights, scores or rollout", "what");
+  }
+  return {.layer = r.get_integer("layer", 0),
+          .head = r.get_integer("head", 0),
+          .row_begin = row_begin,
+          .row_end = row_end,
+          .col_begin = col_begin,
+          .col_end = col_end,
+          .pool = r.get_integer("pool", 1),
+          .kind = what == "scores"    ? MapKind::scores
+                  : what == "rollout" ? MapKind::rollout
+                                      : MapKind::weights};
+}
+
+Json figures_json(const Trace& trace, const TraceSite& site) {
+  Json out{{"entropy", Json::array()},
+           {"distance", Json::array()},
+           {"largest", Json::array()},
+           {"self", Json::array()},
+           {"first", Json::array()}};
+  for (const auto& layer : trace.figures(site)) {
+    Json entropy, distance, largest, self, first;
+    for (const HeadFigures& f : layer) {
+      entropy.push_back(f.entropy);
+      distance.push_back(f.distance);
+      largest.push_back(f.largest);
+      self.push_back(f.on_self);
+      first.push_back(f.on_first);
+    }
+    out["entropy"].push_back(entropy);
+    out["distance"].push_back(distance);
+    out["largest"].push_back(largest);
+    out["self"].push_back(self);
+    out["first"].push_back(first);
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_trace_routes(HttpServer& server, ModelStore& models, TraceStore& traces) {
+  server.get("/api/runs/([^/]+)/examples", [&](const HttpRequest& r) {
+    const auto model = models.open(r.parts[0], r.get("checkpoint"));
+    std::lock_guard lock(model->mutex);
+    return json_response({{"examples", model->task->examples(8)}});
+  });
+  server.post("/api/trace", [&](const HttpRequest& r) {
+    const Json body = Json::parse(r.body);
+    const auto trace =
+        traces.make(text_member(body, "model"), text_member(body, "checkpoint"), text_member(body, "input"));
+    return json_response(trace_json(*trace));
+  });
+  server.get("/api/trace/([0-9a-f]+)/map", [&](const HttpRequest& r) {
+    const auto trace = traces.find(r.parts[0]);
+    const TraceSite& site = trace->site(r.get("site"));
+    return npy_response(trace->map(site, window_of(r, site)));
+  });
+  server.get("/api/trace/([0-9a-f]+)/thumbs", [&](const HttpRequest& r) {
+    const auto trace = traces.find(r.parts[0]);
+    return npy_response(trace->thumbnails(trace->site(r.get("site")), r.get_integer("size", 32)));
+  });
+  server.get("/api/trace/([0-9a-f]+)/figures", [&](const HttpRequest& r) {
+    const auto trace = traces.find(r.parts[0]);
+    return json_response(figures_json(*trace, trace->site(r.get("site"))));
+  });
+}
+
+}  // namespace qkv::serve

@@ -1,0 +1,25 @@
+// Task "knowledge": a character GPT that learns where people were born by reading about them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "qkv/tasks/task.h"
+
+namespace qkv {
+
+/// Stage "pretrain" reads documents with spans hidden; stage "finetune" learns to answer questions from the training
+/// pairs. The questions asked in the end are about other people: what is known of them was read in pretraining.
+Settings knowledge_settings();
+inline constexpr const char* kKnowledgeAbout =
+    "A character model reads short texts about people with parts hidden, and then learns to answer \"Where was … "
+    "born?\" "
+    "from examples. It is tested on people whose question it never saw, but whose text it read: a right answer must "
+    "come from the weights. Without the reading, the best it can do is to name places that are common.";
+std::unique_ptr<Task> make_knowledge(const Settings& settings, const std::string& assets);
+
+/// One answer to every question of a file (empty: the generated ones): how often it is right.
+/// Throws IoError as read_facts does.
+Evaluation knowledge_baseline(const std::string& answer, const std::string& path);
+
+}  // namespace qkv

@@ -1,0 +1,285 @@
+// Language modelling of a text: chunks of a token stream, bits per character, and writing on from a beginning.
+#include "qkv/tasks/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <optional>
+
+#include "qkv/base/error.h"
+#include "qkv/core/autograd.h"
+#include "qkv/data/generated_translation.h"
+#include "qkv/data/text_corpus.h"
+#include "qkv/data/text_file.h"
+#include "qkv/data/tokenizer.h"
+#include "qkv/data/utf8.h"
+#include "qkv/tasks/language_model.h"
+
+namespace qkv {
+namespace {
+
+constexpr const char* kTokenizerName = "text";
+constexpr int64_t kUsualLength = 200;  // tokens written when no length is asked for
+constexpr size_t kPromptCharacters = 40;
+
+/// Lines of a text joined by their end marks.
+std::vector<int64_t> stream_of(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int64_t> ids;
+  for (const std::string& line : split_lines(text)) {
+    const std::vector<int64_t> part = tokenizer.encode(line);
+    ids.insert(ids.end(), part.begin(), part.end());
+    ids.push_back(kEndId);
+  }
+  return ids;
+}
+
+std::string text_of(const Tokenizer& tokenizer, std::span<const int64_t> ids) {
+  std::string text;
+  for (size_t first = 0; first <= ids.size();) {
+    size_t end = first;
+    while (end < ids.size() && ids[end] != kEndId) ++end;
+    text += tokenizer.decode(ids.subspan(first, end - first));
+    if (end < ids.size()) text += '\n';
+    first = end + 1;
+  }
+  return text;
+}
+
+std::vector<LanguageExample> examples_of(const std::vector<int64_t>& stream, std::span<const Chunk> chunks) {
+  std::vector<LanguageExample> all;
+  for (const Chunk& c : chunks) {
+    all.push_back({{stream.begin() + c.begin, stream.begin() + c.end},
+                   {stream.begin() + c.begin + 1, stream.begin() + c.end + 1}});
+  }
+  return all;
+}
+
+std::string generated_text(const Settings& s) {
+  std::string text;
+  const ParallelCorpus corpus = generate_parallel_corpus(
+      {.seed = static_cast<uint64_t>(s.get_integer("seed")), .train = s.get_integer("generated-size")});
+  for (const std::string& line : corpus.train.target) (text += line) += '\n';
+  return text;
+}
+
+class Text final : public Task {
+ public:
+  Text(const Settings& s, const std::string& assets)
+      : settings_(s),
+        seed_(static_cast<uint64_t>(s.get_integer("seed"))),
+        batch_(s.get_integer("batch")),
+        block_(s.get_integer("block")) {
+    if (!assets.empty()) {
+      tokenizer_ = load_tokenizer(assets, kTokenizerName);
+    } else {
+      const std::vector<std::string> lines = split_lines(corpus().train);
+      tokenizer_ = train_tokenizer(
+          lines, {.kind = s.get_text("tokenizer"), .vocabulary = s.get_integer("vocabulary"), .min_count = 1});
+    }
+    model_.emplace(make_gpt(s, tokenizer_->size()));
+  }
+
+  void visit(Visitor& see) override { model_->visit(see); }
+  int64_t batches_in_epoch(int64_t epoch) override {
+    plan(epoch);
+    return (static_cast<int64_t>(chunks_.size()) + batch_ - 1) / batch_;
+  }
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override {
+    plan(epoch);
+    const auto first = static_cast<size_t>(batch * batch_);
+    const std::span<const Chunk> part =
+        std::span(chunks_).subspan(first, std::min(static_cast<size_t>(batch_), chunks_.size() - first));
+    return language_loss(*model_, examples_of(stream_, part), ctx);
+  }
+  Metrics validate() override { return figures(corpus().val); }
+  Goal goal() const override { return {"loss", false, -std::numeric_limits<double>::infinity()}; }
+
+  Evaluation evaluate(const std::string& data) override;
+  std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
+                                               const DecodeOptions& options) override;
+  bool samples() const override { return true; }
+  TracedExample trace(const std::string& input) override;
+  std::vector<std::string> examples(int64_t n) override;
+  void save_assets(const std::string& folder) const override { tokenizer_->save(folder, kTokenizerName); }
+
+ private:
+  const TextCorpus& corpus();
+  void plan(int64_t epoch);
+  Metrics figures(const std::string& text) const;
+  std::vector<int64_t> prompt_of(const std::string& input) const;
+  /// Tokens written after the prompt, and the sum of their log probabilities.
+  std::pair<std::vector<int64_t>, double> written(const std::vector<int64_t>& prompt, int64_t tokens,
+                                                  const SampleOptions& how, Rng rng) const;
+
+  Settings settings_;
+  uint64_t seed_;
+  int64_t batch_, block_;
+  std::optional<TextCorpus> corpus_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::optional<Gpt> model_;
+  std::vector<int64_t> stream_;  // of the training text
+  int64_t planned_epoch_ = -1;
+  std::vector<Chunk> chunks_;
+};
+
+const TextCorpus& Text::corpus() {
+  if (!corpus_) {
+    const std::string& path = settings_.get_text("data");
+    const double share = settings_.get_number("val-share");
+    corpus_ = path.empty() ? split_text(generated_text(settings_), share, "the generated text")
+                           : read_text_corpus(path, share);
+  }
+  return *corpus_;
+}
+
+void Text::plan(int64_t epoch) {
+  if (planned_epoch_ == epoch) return;
+  if (stream_.empty()) stream_ = stream_of(*tokenizer_, corpus().train);
+  chunks_ = plan_chunks(static_cast<int64_t>(stream_.size()), block_, seed_, epoch);
+  planned_epoch_ = epoch;
+}
+
+Metrics Text::figures(const std::string& text) const {
+  const std::vector<int64_t> stream = stream_of(*tokenizer_, text);
+  const std::vector<Chunk> chunks = chunks_in_order(static_cast<int64_t>(stream.size()), block_);
+  const MeanLoss loss = mean_loss(*model_, examples_of(stream, chunks));
+  const auto characters = static_cast<double>(std::max<size_t>(utf8_characters(text).size(), 1));
+  return {{"loss", loss.mean()},
+          {"perplexity", std::exp(loss.mean())},
+          {"bits_per_character", loss.nats / std::numbers::ln2 / characters}};
+}
+
+Evaluation Text::evaluate(const std::string& data) {
+  Evaluation result;
+  if (data.empty()) {
+    result.metrics = figures(corpus().val);
+    return result;
+  }
+  const std::vector<std::string> lines = read_lines(data);
+  std::string text;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (first_invalid_utf8(lines[i]) >= 0) throw IoError(data + ":" + std::to_string(i + 1) + ": not UTF-8");
+    (text += lines[i]) += '\n';
+  }
+  const std::vector<int64_t> ids = stream_of(*tokenizer_, text);
+  if (ids.size() < 2) throw IoError(data + ": too little text to predict anything");
+  result.metrics = figures(text);
+  const auto unknown = std::count(ids.begin(), ids.end(), kUnknownId);
+  if (unknown > 0) {
+    result.notes.push_back(std::to_string(unknown) + " of " + std::to_string(ids.size()) +
+                           " tokens are not in the vocabulary; each is counted as the unknown one");
+  }
+  return result;
+}
+
+std::vector<int64_t> Text::prompt_of(const std::string& input) const {
+  // A line's beginning comes after the end of the one before.
+  std::vector<int64_t> prompt{kEndId};
+  const std::vector<int64_t> ids = tokenizer_->encode(input);
+  prompt.insert(prompt.end(), ids.begin(), ids.end());
+  return prompt;
+}
+
+std::pair<std::vector<int64_t>, double> Text::written(const std::vector<int64_t>& prompt, int64_t tokens,
+                                                      const SampleOptions& how, Rng rng) const {
+  const NoGrad no_grad;
+  std::vector<int64_t> all = prompt;
+  double log_probability = 0;
+  std::unique_ptr<StepDecoder> decoder;
+  int64_t read = 0;
+  for (int64_t i = 0; i < tokens; ++i) {
+    if (decoder == nullptr || read == block_) {
+      // The window is full: go on from its last three quarters.
+      const auto keep = std::min<size_t>(all.size(), static_cast<size_t>(std::max<int64_t>(block_ * 3 / 4, 1)));
+      const std::vector<std::vector<int64_t>> last{{all.end() - static_cast<std::ptrdiff_t>(keep), all.end()}};
+      decoder = model_->start(last);
+      read = static_cast<int64_t>(keep) - 1;
+    }
+    const Tensor scores = decoder->step(std::vector<int64_t>{all.back()});  // [1, V]
+    ++read;
+    const std::vector<float> row = scores.to_vector();
+    const int64_t token = sample_token(row, how, rng);
+    all.push_back(token);
+    const double highest = *std::max_element(row.begin(), row.end());
+    double total = 0;
+    for (const float z : row) total += std::exp(z - highest);
+    log_probability += row[static_cast<size_t>(token)] - highest - std::log(total);
+  }
+  return {{all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end()}, log_probability};
+}
+
+std::vector<std::vector<Prediction>> Text::predict(std::span<const std::string> inputs, const DecodeOptions& options) {
+  if (options.beam > 1) throw ConfigError("task 'text' draws its tokens and has no beam; leave --beam out");
+  const int64_t tokens = options.max_length > 0 ? options.max_length : kUsualLength;
+  const SampleOptions how = options.sample.value_or(SampleOptions{});
+  std::vector<std::vector<Prediction>> all;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> prompt = prompt_of(inputs[i]);
+    // Every input has its own stream, so that an answer does not depend on what else is asked.
+    const auto [ids, log_probability] = written(prompt, tokens, how, Rng(how.seed));
+    std::vector<int64_t> whole(prompt.begin() + 1, prompt.end());
+    const std::string before = text_of(*tokenizer_, whole);
+    whole.insert(whole.end(), ids.begin(), ids.end());
+    const std::string text = text_of(*tokenizer_, whole);
+    all.push_back({{text.starts_with(before) ? text.substr(before.size()) : text, log_probability, {}}});
+  }
+  return all;
+}
+
+TracedExample Text::trace(const std::string& input) {
+  const NoGrad no_grad;
+  constexpr int64_t kShown = 24;
+  std::vector<int64_t> ids = prompt_of(input);
+  if (static_cast<int64_t>(ids.size()) > block_) ids.resize(static_cast<size_t>(block_));
+  const int64_t room = std::min<int64_t>(kShown, block_ - static_cast<int64_t>(ids.size()));
+  const std::vector<int64_t> more = written(ids, room, {.temperature = 0}, Rng()).first;
+  TracedExample example;
+  example.output = text_of(*tokenizer_, more);
+  ids.insert(ids.end(), more.begin(), more.end());
+  for (const int64_t id : ids) example.source.push_back(id == kEndId ? "↵" : tokenizer_->piece(id));
+  TraceList traces;
+  Context ctx;
+  ctx.trace = &traces;
+  model_->hidden(TokenBatch(std::vector<std::vector<int64_t>>{ids}), ctx);
+  example.attention = traces.traces();
+  return example;
+}
+
+std::vector<std::string> Text::examples(int64_t n) {
+  std::vector<std::string> found;
+  for (const std::string& line : split_lines(corpus().val)) {
+    if (static_cast<int64_t>(found.size()) >= n) break;
+    const std::vector<std::string_view> characters = utf8_characters(line);
+    if (characters.size() < 2) continue;
+    std::string start;
+    for (size_t i = 0; i < std::min(kPromptCharacters, characters.size() / 2); ++i) start += characters[i];
+    found.push_back(start);
+  }
+  return found;
+}
+
+}  // namespace
+
+Settings text_settings() {
+  Settings s = training_settings();
+  declare_gpt(s);
+  s.text("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
+      .choice("tokenizer", "char", {"char", "unigram", "bpe", "word"}, "how text is cut into tokens")
+      .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
+      .number("val-share", 0.1, "part of the text, at its end, kept for validation", 0.001, 0.9)
+      .integer("generated-size", 5000, "sentences of the generated text", 100, 1e6);
+  s.set("epochs", "5");
+  s.set("batch", "32");
+  s.set("lr", "0.001");
+  s.set("schedule", "cosine");
+  s.set("warmup", "50");
+  s.set("final-lr", "0.1");
+  return s;
+}
+
+std::unique_ptr<Task> make_text(const Settings& settings, const std::string& assets) {
+  return std::make_unique<Text>(settings, assets);
+}
+
+}  // namespace qkv

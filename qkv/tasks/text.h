@@ -1,0 +1,17 @@
+// Task "text": plain causal language modelling of any UTF-8 text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "qkv/tasks/task.h"
+
+namespace qkv {
+
+Settings text_settings();
+inline constexpr const char* kTextAbout =
+    "The model reads a text from left to right and predicts each token from those before it. What it writes by itself "
+    "begins with a few words given to it and goes on with what it finds likely.";
+std::unique_ptr<Task> make_text(const Settings& settings, const std::string& assets);
+
+}  // namespace qkv

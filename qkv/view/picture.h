@@ -1,0 +1,37 @@
+// Pictures as they are, and with weights laid over them: enlarged cell by cell, never smoothed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "qkv/view/color.h"
+#include "qkv/view/drawing.h"
+
+namespace qkv {
+
+/// rows x columns colours.
+struct Raster {
+  int64_t rows = 0, columns = 0;
+  std::vector<Rgb> colors = {};  // [rows, columns]
+};
+
+/// bytes [rows, columns, channels], one channel (grey) or three. Throws ShapeError when the count does not fit.
+Raster raster_of(std::span<const uint8_t> bytes, int64_t rows, int64_t columns, int64_t channels);
+
+/// The picture in grey, each pixel tinted by the weight of the patch it lies in, up to the largest weight: patches
+/// that got nothing stay grey. `weights` is [patch_rows, patch_columns], none negative. Throws ShapeError.
+Raster overlay(const Raster& picture, std::span<const float> weights, int64_t patch_rows, int64_t patch_columns);
+
+/// A picture with a line or two of text above it.
+struct Tile {
+  std::string title = {};
+  Raster picture = {};
+};
+
+/// Tiles `columns` to a row under one title, the longer side of each at least `side`, every cell a whole number of
+/// pixels. Throws ShapeError without tiles.
+Drawing draw_tiles(const std::string& title, const std::vector<Tile>& tiles, int columns, double side = 112);
+
+}  // namespace qkv

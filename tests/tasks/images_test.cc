@@ -1,0 +1,260 @@
+// Task images: it learns shapes, splits without overlap, classifies files, traces pictures and reports what it saw.
+#include "qkv/tasks/images.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "io/temp_folder.h"
+#include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
+#include "qkv/data/images.h"
+#include "qkv/tasks/image_data.h"
+#include "qkv/tasks/image_report.h"
+#include "qkv/train/trace_maps.h"
+#include "qkv/train/trainer.h"
+#include "qkv/view/canvas.h"
+#include "qkv/view/picture.h"
+#include "qkv/view/report.h"
+
+namespace qkv {
+namespace {
+
+using testing::message_of;
+using testing::TempFolder;
+
+Settings small(std::initializer_list<std::pair<const char*, const char*>> changes = {}) {
+  Settings s = images_settings();
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{{"data", "shapes"},
+                                                                                              {"train-size", "300"},
+                                                                                              {"validation-size", "50"},
+                                                                                              {"patch", "7"},
+                                                                                              {"width", "32"},
+                                                                                              {"layers", "2"},
+                                                                                              {"heads", "2"},
+                                                                                              {"batch", "25"},
+                                                                                              {"epochs", "2"},
+                                                                                              {"warmup", "10"}}) {
+    s.set(name, value);
+  }
+  for (const auto& [name, value] : changes) s.set(name, value);
+  return s;
+}
+
+double figure(const Metrics& metrics, const std::string& name) {
+  for (const auto& [key, value] : metrics) {
+    if (key == name) return value;
+  }
+  return std::nan("");
+}
+
+Drawing drawing_of(const Raster& raster) {
+  return {static_cast<double>(raster.columns), static_cast<double>(raster.rows),
+          [raster](Canvas& canvas) {
+            canvas.image({0, 0, static_cast<double>(raster.columns), static_cast<double>(raster.rows)},
+                         {static_cast<int>(raster.rows), static_cast<int>(raster.columns), raster.colors, {}});
+          },
+          ""};
+}
+
+Bytes png_of(const ImageSet& set, int64_t i) {
+  return to_png(drawing_of(raster_of(set[i], set.height, set.width, set.channels)), 1);
+}
+
+std::string base64(const Bytes& bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (i + k < bytes.size() ? std::to_integer<uint32_t>(bytes[i + k]) : 0);
+    for (size_t k = 0; k < 4; ++k) text += i + k <= bytes.size() ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+TEST(Images, LearnsShapes) {
+  const Settings s = small({{"train-size", "1500"},
+                            {"validation-size", "200"},
+                            {"epochs", "6"},
+                            {"flip", "false"},
+                            {"erase", "0"},
+                            {"shift", "1"}});
+  const auto task = make_images(s, "");
+  EXPECT_NEAR(figure(task->validate(), "loss"), std::log(8.0), 0.5);
+  const TrainResult result = Trainer(*task, trainer_options(s)).run();
+  EXPECT_GE(figure(result.best, "accuracy"), 0.5) << "a guess is 0.125";
+
+  // What validate() says is what predict() does, and evaluate() on the test set is near it.
+  const Evaluation own = task->evaluate(""), test = task->evaluate("test");
+  EXPECT_EQ(figure(own.metrics, "accuracy"), figure(task->validate(), "accuracy"));
+  EXPECT_NEAR(figure(test.metrics, "accuracy"), figure(own.metrics, "accuracy"), 0.15);
+  EXPECT_TRUE(std::isnan(figure(own.metrics, "mirrored_accuracy"))) << "only where mirror images were trained on";
+  ASSERT_EQ(own.breakdowns.size(), 1u);
+  EXPECT_EQ(own.breakdowns[0].labels[0], "circle");
+  double right = 0, all = 0;
+  for (size_t k = 0; k < 8; ++k) {
+    right += own.breakdowns[0].y[k] * static_cast<double>(own.breakdowns[0].counts[k]);
+    all += static_cast<double>(own.breakdowns[0].counts[k]);
+  }
+  EXPECT_EQ(all, 200);
+  EXPECT_NEAR(right / all, figure(own.metrics, "accuracy"), 1e-9);
+}
+
+TEST(Images, SplitIsTheSameForEverySeedAndWithoutOverlap) {
+  const TempFolder folder;
+  const ImageData shapes = generate_shapes({.seed = 3, .train = 120, .test = 16});
+  for (int64_t i = 0; i < shapes.train.size(); ++i) {
+    const std::string label = folder / shapes.classes[static_cast<size_t>(shapes.train.labels[static_cast<size_t>(i)])];
+    std::filesystem::create_directories(label);
+    write_file_atomic(label + "/" + std::to_string(i) + ".png", png_of(shapes.train, i));
+  }
+  const Settings one = small({{"data", folder.path().c_str()}, {"train-size", "0"}, {"validation-size", "20"}});
+  Settings two = one;
+  two.set("seed", "2");
+  ImageTaskData a(one, ""), b(two, "");
+  EXPECT_EQ(a.validation().pixels, b.validation().pixels);
+  EXPECT_EQ(a.validation().size(), 20);
+  EXPECT_EQ(a.train().size() + a.validation().size() + a.test().size(), 120);
+  std::set<std::vector<uint8_t>> seen;
+  for (const ImageSet* set : {&a.train(), &a.validation(), &a.test()}) {
+    for (int64_t i = 0; i < set->size(); ++i) seen.insert({(*set)[i].begin(), (*set)[i].end()});
+  }
+  EXPECT_EQ(seen.size(), 120u);
+  // The same folder given for evaluation is used whole, with the labels the model knows.
+  const ImageSet other = a.read_other(folder.path());
+  EXPECT_EQ(other.size(), 120);
+}
+
+TEST(Images, ReadsEveryKindOfInputAlike) {
+  const TempFolder folder;
+  const auto task = make_images(small(), "");
+  ImageTaskData data(small(), "");
+  const Bytes png = png_of(data.validation(), 7);
+  write_file_atomic(folder / "seven.png", png);
+  const std::vector<std::string> inputs{"val:7", folder / "seven.png", "data:image/png;base64," + base64(png)};
+  const auto answers = task->predict(inputs, {.n_best = 3});
+  ASSERT_EQ(answers.size(), 3u);
+  for (const auto& a : answers) {
+    ASSERT_EQ(a.size(), 3u);
+    EXPECT_EQ(a[0].text, answers[0][0].text);
+    ASSERT_TRUE(a[0].probability.has_value());
+    EXPECT_EQ(*a[0].probability, *answers[0][0].probability);
+    EXPECT_NEAR(a[0].score, std::log(*a[0].probability), 1e-12);
+    EXPECT_GE(*a[0].probability, *a[1].probability);
+    EXPECT_GE(*a[1].probability, *a[2].probability);
+  }
+}
+
+TEST(Images, RefusesWhatItCannotRead) {
+  const TempFolder folder;
+  const auto task = make_images(small(), "");
+  const auto error = [&](const std::string& input) { return message_of<Error>([&] { task->trace(input); }); };
+  EXPECT_EQ(error("val:50"), "no image val:50: they are numbered val:0 to val:49");
+  EXPECT_EQ(error("val:x"), "no image val:x: they are numbered val:0 to val:49");
+  EXPECT_NE(error("nowhere.png").find("nowhere.png"), std::string::npos);
+  EXPECT_NE(error("data:image/gif;base64,AA").find("data:image/png;base64,"), std::string::npos);
+  EXPECT_NE(error("data:image/png;base64,A*A").find("base64"), std::string::npos);
+  const Raster wide{.rows = 4, .columns = 5, .colors = std::vector<Rgb>(20)};
+  write_file_atomic(folder / "wide.png", to_png(drawing_of(wide), 1));
+  EXPECT_EQ(error(folder / "wide.png"), "cannot use " + (folder / "wide.png") + ": it is 4x5, the model reads 28x28");
+  EXPECT_NE(message_of<ConfigError>([] {
+              make_images(small({{"patch", "5"}}), "");
+            }).find("patches of 5"),
+            std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([] {
+              make_images(small({{"train-size", "4"}}), "");
+            }).find("only 4 training"),
+            std::string::npos);
+  EXPECT_NE(message_of<IoError>([] {
+              make_images(small({{"data", "no/such/folder"}}), "");
+            }).find("no/such/folder"),
+            std::string::npos);
+}
+
+TEST(Images, TracesThePictureItSaw) {
+  for (const char* pooling : {"class", "mean"}) {
+    const auto task = make_images(small({{"pooling", pooling}}), "");
+    ImageTaskData data(small(), "");
+    const TracedExample e = task->trace("val:3");
+    const int64_t first = std::string(pooling) == "class" ? 1 : 0;
+    ASSERT_TRUE(e.picture);
+    EXPECT_EQ(e.picture->pixels, std::vector<uint8_t>(data.validation()[3].begin(), data.validation()[3].end()));
+    EXPECT_EQ(e.picture->patch_rows * e.picture->patch_columns, 16);
+    EXPECT_EQ(e.picture->first_patch, first);
+    EXPECT_EQ(static_cast<int64_t>(e.source.size()), first + 16);
+    ASSERT_EQ(e.attention.size(), 2u);
+    EXPECT_EQ(e.attention[1].Lq, first + 16);
+    const std::vector<HeatMap> maps = maps_of(e);
+    ASSERT_EQ(maps.size(), 1u + 2 * 2);
+    for (const HeatMap& map : maps) {
+      double sum = 0;
+      for (const float w : map.values) sum += w;
+      EXPECT_LE(sum, 1 + 1e-5) << map.title;
+      EXPECT_GT(sum, first == 1 ? 0.2 : 1 - 1e-5) << map.title;
+    }
+  }
+}
+
+TEST(Images, OpenedAgainItNeedsNoData) {
+  const TempFolder folder;
+  const Settings s = small();
+  const auto task = make_images(s, "");
+  task->save_assets(folder.path());
+  ImageTaskData data(s, "");
+  write_file_atomic(folder / "p.png", png_of(data.validation(), 0));
+  Settings gone = s;
+  gone.set("data", "no/such/folder");
+  const auto again = make_images(gone, folder.path());
+  const std::vector<std::string> input{folder / "p.png"};
+  EXPECT_EQ(again->predict(input, {})[0][0].text, task->predict(input, {})[0][0].text);
+  write_file_atomic(folder / "images.json", std::string_view("{\"source\": 3"));
+  EXPECT_EQ(message_of<IoError>([&] { make_images(s, folder.path()); }),
+            "cannot read " + (folder / "images.json") + ": it is damaged");
+}
+
+TEST(Images, ABatchIsTheSameForAnyNumberOfThreads) {
+  const int before = num_threads();
+  std::vector<double> losses;
+  for (const int threads : {1, 2}) {
+    set_num_threads(threads);
+    const auto task = make_images(small(), "");
+    Context ctx(1, 0);
+    losses.push_back(task->train_batch(3, 1, ctx).loss.item());
+  }
+  set_num_threads(before);
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+TEST(Classified, FiguresAreWhatTheySay) {
+  Classified c;
+  c.classes = 3;
+  c.labels = {0, 1, 2, 0};
+  c.probabilities = {0.7f, 0.2f, 0.1f, 0.5f, 0.4f, 0.1f, 0.9f, 0.05f, 0.05f, 0.1f, 0.3f, 0.6f};
+  EXPECT_EQ(c.accuracy(), 0.25);
+  EXPECT_NEAR(c.loss(), -(std::log(0.7) + std::log(0.4) + std::log(0.05) + std::log(0.1)) / 4, 1e-6);
+  EXPECT_EQ(c.confusion(), (std::vector<std::vector<int64_t>>{{1, 0, 1}, {1, 0, 0}, {1, 0, 0}}));
+  EXPECT_EQ(c.confident_mistakes(2), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(c.confident_mistakes(9).size(), 3u);
+}
+
+TEST(Classified, PositionsAreComparedByAngle) {
+  PositionGrid grid{.rows = 1, .columns = 3, .first_patch = 1};
+  grid.positions = Tensor::from({9, 9, 2, 0, 0, 5, -1, 0}, {4, 2});
+  EXPECT_EQ(position_similarities(grid), (std::vector<float>{1, 0, -1, 0, 1, 0, -1, 0, 1}));
+}
+
+TEST(Images, ReportShowsConfusionMistakesAndPlaces) {
+  const auto task = make_images(small(), "");
+  Report report("t");
+  task->add_to_report(report, task->evaluate(""));
+  const std::string html = report.html();
+  for (const char* part : {"Confusion", "The most confident mistakes", "What it learnt about places", "<svg"}) {
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  }
+}
+
+}  // namespace
+}  // namespace qkv

@@ -1,0 +1,123 @@
+// Steps: follow the decoding token by token, where it looked and what else it might have written.
+import { useEffect, useState } from "preact/hooks";
+import type { Site, Trace } from "./api";
+import { colorTable, css, inkOn } from "./colors";
+import { escape, exporting, svgOf } from "./export";
+import { cell, csvLine, rowEntropy, shorten, shortest, shown } from "./matrix";
+import { state, update } from "./state";
+import { siteName, useMap } from "./trace";
+
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+export function StepsView({ t, site }: { t: Trace; site: Site }) {
+  const s = state.value;
+  const layer = Math.min(s.l, site.layers - 1), head = Math.min(s.h, site.heads - 1);
+  const m = useMap(t, { site, layer, head });
+  const [playing, setPlaying] = useState(false);
+  const step = Math.max(0, Math.min(site.queries - 1, s.q));
+  const go = (i: number) => update({ q: Math.max(0, Math.min(site.queries - 1, i)) });
+  useEffect(() => {
+    if (!playing) return;
+    const timer = setInterval(() => {
+      const next = Math.max(0, state.value.q) + 1;
+      if (next >= site.queries) setPlaying(false);
+      else go(next);
+    }, calm.matches ? 1500 : 700);
+    return () => clearInterval(timer);
+  }, [playing, site.queries]);
+  const title = `${s.m}: ${siteName[site.id] ?? site.id}, layer ${layer}, head ${head}, step ${step}`;
+  // Rows of cross and decoder sites are tokens written; in a model that only reads, step i has read token i.
+  const candidates = t.candidates?.[step];
+  useEffect(() => {
+    if (!m || m.pool) return;
+    exporting.value = {
+      title, caption: sentence(),
+      svg: () => stepSvg(),
+      csv: () => [csvLine(["key", "token", "weight"]), ...m.colLabels.map((label, j) => csvLine([j, label, Number.isNaN(cell(m, step, j)) ? "masked" : shortest(cell(m, step, j))]))].join("\n") + "\n",
+    };
+  }, [m, step]);
+  if (!m) return <p>Loading…</p>;
+  if (m.pool) return <p class="empty">This input is too long to follow step by step.</p>;
+  const table = colorTable("abs");
+  const written = site.rows === "target";
+  const sentence = (): string => {
+    const p = candidates?.find((c) => c.token === m.rowLabels[step])?.p;
+    return `Step ${step}: ${written ? "wrote" : "read"} “${shown(m.rowLabels[step])}”${p !== undefined ? ` with probability ${p.toFixed(4)}` : ""}, looking with an entropy of ${(100 * rowEntropy(m, step)).toFixed(0)} % of the possible.`;
+  };
+  const stepSvg = (): string => {
+    const out = [`<text x="8" y="20" font-weight="bold">${escape(title)}</text>`];
+    m.colLabels.forEach((label, j) => {
+      const v = cell(m, step, j) || 0;
+      out.push(`<text x="112" y="${50 + 18 * j}" text-anchor="end">${escape(shorten(shown(label), 13))}</text><rect x="120" y="${40 + 18 * j}" width="${300 * v}" height="12" fill="${css(table, 0.65)}"/><text x="${126 + 300 * v}" y="${50 + 18 * j}">${v.toFixed(4)}</text>`);
+    });
+    return svgOf(520, 60 + 18 * m.cols, out.join(""));
+  };
+  return (
+    <div
+      class="steps" data-ready="true" tabIndex={0} role="group" aria-label="Decoding, step by step: left and right arrows, Space plays"
+      onKeyDown={(e) => {
+        if (e.target !== e.currentTarget && e.key === " ") return;
+        if (e.key === "ArrowRight") go(step + 1);
+        else if (e.key === "ArrowLeft") go(step - 1);
+        else if (e.key === "Home") go(0);
+        else if (e.key === "End") go(site.queries - 1);
+        else if (e.key === " ") setPlaying(!playing);
+        else return;
+        e.preventDefault();
+      }}
+    >
+      <div class="controls">
+        <button type="button" aria-label="Step before" disabled={step === 0} onClick={() => go(step - 1)}>◀</button>
+        <button type="button" onClick={() => { if (!playing && step === site.queries - 1) go(0); setPlaying(!playing); }}>{playing ? "Pause" : "Play"}</button>
+        <button type="button" aria-label="Next step" disabled={step === site.queries - 1} onClick={() => go(step + 1)}>▶</button>
+        <input type="range" aria-label="Step" min={0} max={site.queries - 1} value={step} onInput={(e) => go(Number(e.currentTarget.value))} />
+      </div>
+      <p class="timeline">
+        {m.rowLabels.slice(0, 200).map((token, i) => (
+          <button type="button" class={i === step ? "token here" : i < step ? "token" : "token later"} aria-current={i === step ? "step" : undefined} onClick={() => go(i)}>{shown(token)}</button>
+        ))}
+      </p>
+      <p class="caption" aria-live="polite">{sentence()}</p>
+      <p class="tinted" aria-label="Keys tinted by their weight at this step">
+        {m.colLabels.slice(0, 300).map((token, j) => {
+          const v = cell(m, step, j);
+          return Number.isNaN(v)
+            ? <span class="masked-token" title="masked">{shown(token)}</span>
+            : <span style={{ background: css(table, v), color: inkOn(table, v) }} title={v.toFixed(4)}>{shown(token)}</span>;
+        })}
+      </p>
+      <div class="step-tables">
+        <section>
+          <h3>Where it looks</h3>
+          <Bars rows={top(m.colLabels, (j) => cell(m, step, j))} color={css(table, 0.65)} />
+        </section>
+        {candidates && (
+          <section>
+            <h3>What might come here</h3>
+            <Bars rows={[...candidates.map((c): [string, number, boolean] => [c.token, c.p, c.token === m.rowLabels[step]]), ["all others", Math.max(0, 1 - candidates.reduce((a, c) => a + c.p, 0)), false]]} color={css(table, 0.5)} />
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function top(labels: string[], value: (j: number) => number): [string, number, boolean][] {
+  return labels.map((label, j): [string, number, boolean] => [`${shown(label)} (${j})`, value(j), false]).filter(([, v]) => !Number.isNaN(v)).sort((a, b) => b[1] - a[1]).slice(0, 10);
+}
+
+function Bars({ rows, color }: { rows: [string, number, boolean][]; color: string }) {
+  return (
+    <table class="bar-table">
+      <tbody>
+        {rows.map(([label, v, chosen]) => (
+          <tr class={chosen ? "chosen" : ""}>
+            <th>{shown(label)}</th>
+            <td class="bar-cell"><span class="bar" style={{ width: `${100 * v}%`, background: color }} /></td>
+            <td class="n">{v.toFixed(4)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
