@@ -60,6 +60,7 @@ void add_threads(CLI::App& cli) {
   cli.add_option_function<int>(
          "--threads", [](int n) { set_num_threads(n); }, "worker threads; no result depends on it [all cores]")
       ->check(CLI::Range(1, 1024).description(""))
+      ->take_last()
       ->type_name("N");
 }
 

@@ -71,7 +71,8 @@ Settings answering(const Settings& reading, const StudyOptions& options, bool al
   s.set("stage", "finetune");
   s.set("epochs", std::to_string(alone ? options.alone_epochs : options.answer_epochs));
   s.set("steps", "0");
-  s.set("lr", "0.0006");
+  // Who has read already needs no more than the form of an answer, and gently.
+  s.set("lr", alone ? "0.0006" : "0.0002");
   s.set("schedule", "linear");
   s.set("final-lr", "0");
   s.set("warmup", "20");
@@ -150,22 +151,6 @@ bool read_until(const Part& part, const std::string& path, const Settings& setti
   return true;
 }
 
-/// The points of an earlier session, from results.json.
-std::vector<StudyPoint> earlier_points(const std::string& folder, const std::string& row) {
-  std::vector<StudyPoint> points;
-  std::error_code error;
-  if (!std::filesystem::exists(folder + "/results.json", error)) return points;
-  const Json all = Json::parse(read_text(folder + "/results.json", uint64_t{1} << 24));
-  for (const Json& r : all.at("rows")) {
-    if (r.at("row") != row) continue;
-    for (const Json& p : r.at("points")) {
-      points.push_back({p.at("epochs"), p.at("machine_hours"), p.at("reading_loss"), p.at("exact_match"),
-                        p.at("held_match"), p.at("run")});
-    }
-  }
-  return points;
-}
-
 int run_row(const Part& part, const StudyRow& row, StudyResult& result, const std::function<void()>& changed) {
   Settings reading = part.options.reading;
   reading.set("attention", row.attention);
@@ -180,7 +165,9 @@ int run_row(const Part& part, const StudyRow& row, StudyResult& result, const st
     changed();
     return 0;
   }
-  result.points = earlier_points(part.options.folder, row.name);
+  for (const StudyResult& earlier : study_results(part.options.folder)) {
+    if (earlier.row == row.name) result.points = earlier.points;
+  }
   for (const int64_t epoch : moments_of(reading.get_integer("epochs"), part.options.moments)) {
     const auto known = [&](const StudyPoint& p) { return p.epochs >= epoch; };
     if (std::any_of(result.points.begin(), result.points.end(), known)) continue;
@@ -259,23 +246,42 @@ std::string study_json(const StudyOptions& options, const std::vector<StudyResul
   return Json{{"task", "knowledge"}, {"report", options.folder + "/report.html"}, {"rows", rows}}.dump();
 }
 
-int run_knowledge_study(const StudyOptions& options, std::FILE* out, std::vector<StudyResult>& results) {
+std::vector<StudyResult> study_results(const std::string& folder) {
+  std::vector<StudyResult> results;
+  const std::string file = folder + "/results.json";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return results;
+  try {
+    const Json all = Json::parse(read_text(file, uint64_t{1} << 24));
+    for (const Json& r : all.at("rows")) {
+      results.push_back({r.at("row"), r.at("parameters"), {}});
+      for (const Json& p : r.at("points")) {
+        results.back().points.push_back({p.at("epochs"), p.at("machine_hours"), p.at("reading_loss"),
+                                         p.at("exact_match"), p.at("held_match"), p.at("run")});
+      }
+    }
+  } catch (const Json::exception&) {
+    throw IoError(file + ": not the results of a study; remove it, the runs beside it stay");
+  }
+  return results;
+}
+
+int run_knowledge_study(const StudyOptions& options, std::FILE* out) {
   const Part part{options, out};
   for (const std::string& name : options.rows) {
-    results.push_back({name, 0, {}});
+    StudyResult result{name, 0, {}};
     const auto changed = [&] {
-      // Rows of later turns keep what an earlier session found.
-      std::vector<StudyResult> all = results;
-      for (const std::string& other : options.rows) {
-        const auto same = [&](const StudyResult& r) { return r.row == other; };
-        if (std::none_of(all.begin(), all.end(), same)) {
-          all.push_back({other, 0, earlier_points(options.folder, other)});
-          if (all.back().points.empty()) all.pop_back();
+      // Another process may be at work on another row: what it has written stays.
+      std::vector<StudyResult> all, before = study_results(options.folder);
+      for (const StudyRow& row : table()) {
+        if (row.name == name) all.push_back(result);
+        for (const StudyResult& r : before) {
+          if (r.row == row.name && r.row != name) all.push_back(r);
         }
       }
       write_file_atomic(options.folder + "/results.json", study_json(options, all) + "\n");
     };
-    const int signal = run_row(part, study_row(name), results.back(), changed);
+    const int signal = run_row(part, study_row(name), result, changed);
     if (signal != 0) return signal;
   }
   return 0;

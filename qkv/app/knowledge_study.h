@@ -24,11 +24,11 @@ std::vector<std::string> study_row_names();
 struct StudyOptions {
   std::string folder;
   std::vector<std::string> rows;
-  Settings reading;            // of stage "pretrain"; attention and positions are set by the row
-  int64_t answer_epochs = 10;  // of the finetuning
-  int64_t alone_epochs = 75;   // of the row that reads nothing
-  int64_t moments = 4;         // how often on the way a row is finetuned and asked
-  std::string command;         // for the report
+  Settings reading;           // of stage "pretrain"; attention and positions are set by the row
+  int64_t answer_epochs = 3;  // of the finetuning
+  int64_t alone_epochs = 75;  // of the row that reads nothing
+  int64_t moments = 4;        // how often on the way a row is finetuned and asked
+  std::string command;        // for the report
 };
 
 /// The recipe of the study on real data, or on the generated corpus when `data` is empty (a smaller model).
@@ -50,7 +50,9 @@ struct StudyResult {
 
 /// Goes on where the folder's runs stand; a finished part is read, not repeated. 0 when done, or the signal that
 /// stopped it (everything is saved). Writes results.json after every part.
-int run_knowledge_study(const StudyOptions& options, std::FILE* out, std::vector<StudyResult>& results);
+int run_knowledge_study(const StudyOptions& options, std::FILE* out);
+/// What results.json holds: every row of this and of earlier sessions. Throws IoError when it is damaged.
+std::vector<StudyResult> study_results(const std::string& folder);
 
 /// The most common place among the training pairs, and how far it goes on dev.
 struct Baseline {

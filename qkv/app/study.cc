@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/knowledge_study.h"
@@ -37,26 +38,32 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   cli.add_option("STUDY", task_name, "which one: knowledge");
   if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; there is: knowledge");
   o.reading = study_reading(option_value(arguments, "--data"));
-  cli.add_option("--rows", o.rows, "rows to train, with commas between them [none,pretrained,synthesizer,rotary]")
-      ->delimiter(',')
+  std::string rows;
+  cli.add_option("--rows", rows, "rows to train, with commas between them [none,pretrained,synthesizer,rotary]")
+      ->take_last()
       ->type_name("A,B");
   constexpr int kMostEpochs = 1000000, kMostMoments = 20;
-  cli.add_option("--answer-epochs", o.answer_epochs, "epochs of each finetuning [10]")
+  cli.add_option("--answer-epochs", o.answer_epochs, "epochs of each finetuning [3]")
       ->check(CLI::Range(1, kMostEpochs).description(""))
+      ->take_last()
       ->type_name("N");
   cli.add_option("--alone-epochs", o.alone_epochs, "epochs of the row that reads nothing [75]")
       ->check(CLI::Range(1, kMostEpochs).description(""))
+      ->take_last()
       ->type_name("N");
   cli.add_option("--moments", o.moments, "how often on the way a row is finetuned and asked [4]")
       ->check(CLI::Range(1, kMostMoments).description(""))
+      ->take_last()
       ->type_name("N");
-  cli.add_option("--out", a.out, "the study's folder [runs/study-knowledge]")->type_name("DIR");
+  cli.add_option("--out", a.out, "the study's folder [runs/study-knowledge]")->take_last()->type_name("DIR");
   cli.add_option("--resume", a.resume, "go on with this study")->type_name("DIR");
   cli.add_flag("--json", a.json, "one JSON object with all results on standard output");
   add_threads(cli);
   cli.footer(kFooter);
   add_settings(cli, o.reading, {"stage", "attention", "positions", "from", "from-weights"});
   if (!parse(cli, arguments)) return false;
+  std::istringstream list(rows);
+  for (std::string row; std::getline(list, row, ',');) o.rows.push_back(row);
   if (o.rows.empty()) o.rows = study_row_names();
   for (const std::string& row : o.rows) study_row(row);
   return true;
@@ -74,15 +81,22 @@ Arguments stored_arguments(const std::string& folder) {
   }
 }
 
-/// What is said when resuming comes after what was said at first, and counts; --resume itself is not kept.
-Arguments joined(Arguments first, const Arguments& more) {
-  for (size_t i = 0; i < more.size(); ++i) {
-    if (more[i] == "--resume") {
+/// `arguments` without an option and its value.
+Arguments without(const Arguments& arguments, const std::string& option) {
+  Arguments rest;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == option) {
       ++i;
-    } else if (!more[i].starts_with("--resume=")) {
-      first.push_back(more[i]);
+    } else if (!arguments[i].starts_with(option + "=")) {
+      rest.push_back(arguments[i]);
     }
   }
+  return rest;
+}
+
+/// What is said when resuming comes after what was said at first, and counts.
+Arguments joined(Arguments first, const Arguments& more) {
+  first.insert(first.end(), more.begin(), more.end());
   return first;
 }
 
@@ -99,21 +113,24 @@ int run_study(const Arguments& arguments) {
   StudyArguments a;
   Arguments all = arguments;
   const std::string resumed = option_value(arguments, "--resume");
-  if (!resumed.empty()) all = joined(stored_arguments(resumed), arguments);
+  if (!resumed.empty()) all = joined(stored_arguments(resumed), without(arguments, "--resume"));
   if (!read_options(options, a, all)) return 0;
   if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("study what? there is: knowledge");
   options.folder = !resumed.empty() ? resumed : a.out.empty() ? free_folder("runs/study-knowledge") : a.out;
   if (resumed.empty()) RunFolder::refuse_existing(options.folder);
   make_folders(options.folder);
-  options.command = command_of(all);
-  write_file_atomic(options.folder + "/study.json", Json{{"arguments", all}}.dump(2) + "\n");
+  // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
+  const Arguments kept =
+      resumed.empty() ? all : joined(stored_arguments(resumed), without(without(arguments, "--resume"), "--rows"));
+  options.command = command_of(kept);
+  write_file_atomic(options.folder + "/study.json", Json{{"arguments", kept}}.dump(2) + "\n");
   std::FILE* const out = a.json ? stderr : stdout;
-  std::vector<StudyResult> results;
-  const int signal = run_knowledge_study(options, out, results);
+  const int signal = run_knowledge_study(options, out);
   if (signal != 0) {
     std::fprintf(stderr, "qkv: stopped, saved; go on with: qkv study --resume %s\n", options.folder.c_str());
     return 128 + signal;
   }
+  const std::vector<StudyResult> results = study_results(options.folder);
   const Baseline baseline = study_baseline(options);
   save_study_report(options, results, baseline);
   if (a.json) {

@@ -14,8 +14,9 @@ namespace {
 
 thread_local bool inside_task = false;
 
-// One job at a time. A worker joins job `epoch_` by counting itself in `active_` under the mutex-free
-// protocol below; the caller waits until every worker that joined has left.
+// One job at a time. A worker counts itself in `active_` and then takes tasks if the job is still open; the caller
+// closes the job when no task is left and waits for the workers inside. A worker that wakes up late finds it closed,
+// so nobody ever waits for a sleeping one.
 class Pool {
  public:
   explicit Pool(int threads) {
@@ -40,14 +41,15 @@ class Pool {
     tasks_ = tasks;
     error_ = nullptr;
     next_.store(0, std::memory_order_relaxed);
-    pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+    open_.store(true);
     {
       std::lock_guard lock(mutex_);
       epoch_.fetch_add(1, std::memory_order_release);
     }
     if (sleepers_.load() > 0) wake_.notify_all();
     drain();
-    while (pending_.load(std::memory_order_acquire) != 0) pause();
+    open_.store(false);
+    while (active_.load() != 0) pause();
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -87,8 +89,9 @@ class Pool {
       }
       seen = epoch_.load(std::memory_order_acquire);
       if (stop_) return;
-      drain();
-      pending_.fetch_sub(1, std::memory_order_release);
+      active_.fetch_add(1);
+      if (open_.load()) drain();
+      active_.fetch_sub(1);
     }
   }
 
@@ -97,8 +100,8 @@ class Pool {
   std::condition_variable wake_;
   std::atomic<uint64_t> epoch_{0};
   std::atomic<int64_t> next_{0};
-  std::atomic<int> pending_{0}, sleepers_{0};
-  std::atomic<bool> stop_{false};
+  std::atomic<int> active_{0}, sleepers_{0};
+  std::atomic<bool> open_{false}, stop_{false};
   detail::TaskFn fn_ = nullptr;
   void* closure_ = nullptr;
   int64_t tasks_ = 0;
@@ -108,26 +111,31 @@ class Pool {
 // The one process-wide object of qkv: threads are a property of the machine, and no result depends on them.
 std::mutex pool_mutex;
 std::unique_ptr<Pool> pool_instance;
+std::atomic<int> pool_size{0};  // of pool_instance, 0 before there is one: asked for by every op, so without a lock
 
 int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 Pool& pool() {
   std::lock_guard lock(pool_mutex);
-  if (!pool_instance) pool_instance = std::make_unique<Pool>(default_threads());
+  if (!pool_instance) {
+    pool_instance = std::make_unique<Pool>(default_threads());
+    pool_size = pool_instance->size();
+  }
   return *pool_instance;
 }
 
 }  // namespace
 
 int num_threads() {
-  std::lock_guard lock(pool_mutex);
-  return pool_instance ? pool_instance->size() : default_threads();
+  const int size = pool_size.load(std::memory_order_relaxed);
+  return size > 0 ? size : default_threads();
 }
 
 void set_num_threads(int n) {
   std::lock_guard lock(pool_mutex);
   if (pool_instance && pool_instance->size() == std::max(1, n)) return;
   pool_instance = std::make_unique<Pool>(std::max(1, n));
+  pool_size = pool_instance->size();
 }
 
 void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {

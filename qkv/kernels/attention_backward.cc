@@ -61,7 +61,7 @@ HWY_NOINLINE void softmax_backward(const GradWorker& w, const KeyTile& k) {
 
 // Every query tile of one (sequence, key/value head) against the keys of one chunk.
 void run_chunk(GradWorker& w, const GradChunk& chunk) {
-  QueryTile tile;
+  QueryTile& tile = w.tile;
   w.open(chunk);
   const int64_t tiles = tile_count(w.in.dims, chunk.seq), keys = tile_keys(w.in.dims);
   for (int64_t t = 0; t < tiles; ++t) {

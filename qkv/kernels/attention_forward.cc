@@ -37,10 +37,9 @@ struct Worker {
       scorer.extra = scratch.floats(kTileK * kTileQ);
       scorer.rows = scratch.floats(kTileK * kTileQ);
     }
-    few = dims.D % kLanes == 0 && kLanes > 1 && dims.H / dims.Hkv * dims.Lq <= 4;
-    if (few) scorer.few = scratch.floats(2 * kLanes * dims.D);
-    z = scratch.floats(group() * kTileK * kTileQ);
-    rescale = scratch.floats(group() * kTileQ);
+    scorer.few = dims.D % kLanes == 0 && kLanes > 1 && dims.H / dims.Hkv * dims.Lq <= 4;
+    z = scratch.floats(kTileK * kTileQ);
+    rescale = scratch.floats(kTileQ);
     zeros = scratch.floats(dims.D);
     std::fill(zeros, zeros + dims.D, 0.0f);
     if (dims.Dv % kLanes != 0) values = scratch.floats(kTileK * padded(dims.Dv));
@@ -60,14 +59,9 @@ struct Worker {
     }
   }
 
-  // Tiles whose scores are made before their values are read: with few queries, switching between keys and values
-  // costs more than the room.
-  int64_t group() const { return few ? 16 : 1; }
-
   const AttentionInputs<float>& in;
   const QueryTile* q = nullptr;
   Scorer scorer;
-  bool few = false;
   float *packed_q = nullptr, *z = nullptr, *rescale = nullptr, *zeros = nullptr, *values = nullptr;
   uint32_t* dropout_keys = nullptr;
 };
@@ -85,11 +79,12 @@ HWY_INLINE Vec column_max(const float* z, int64_t count, Vec max) {
 }
 
 // One vector of queries: z becomes p = 2^(z - max), dropped entries 0. Returns Σ p before dropout, even and odd
-// keys summed apart.
-template <bool kDropout>
+// keys summed apart. With few queries, the values of keys to come are fetched meanwhile.
+template <bool kDropout, bool kFew>
 HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, Vec max, float* z) {
   const F32 d;
   const auto keys = hn::Load(U32(), w.dropout_keys + v * kLanes);
+  const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin);
   const auto step = [&](int64_t j, float* at, Vec sum) HWY_ATTR {
     Vec p = exp2(hn::Sub(hn::Load(d, at), max));
     sum = hn::Add(sum, p);
@@ -97,6 +92,7 @@ HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, V
       p = hn::IfThenElseZero(kept_lanes(keys, static_cast<uint32_t>(j), w.in.rule.dropout_threshold), p);
     }
     hn::Store(p, d, at);
+    if constexpr (kFew) fetch_row(values + (j + kRowsAhead) * w.in.v.l_stride, w.in.dims.Dv);
     return sum;
   };
   Vec even = hn::Zero(d), odd = hn::Zero(d);
@@ -126,8 +122,11 @@ HWY_NOINLINE void softmax_step(const Worker& w, const KeyTile& k, const Partial&
     hn::Store(max, d, run.max + v * kLanes);
     // Lanes that have seen no key yet take 0 as their maximum: 2^(-inf - 0) = 0.
     const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
-    const Vec sum = w.in.rule.dropout_threshold ? exp_column<true>(w, v, first, last, from, column)
-                                                : exp_column<false>(w, v, first, last, from, column);
+    const auto exp = [&](auto few) HWY_ATTR {
+      return w.in.rule.dropout_threshold ? exp_column<true, decltype(few)::value>(w, v, first, last, from, column)
+                                         : exp_column<false, decltype(few)::value>(w, v, first, last, from, column);
+    };
+    const Vec sum = w.scorer.few ? exp(std::true_type()) : exp(std::false_type());
     const Vec factor = exp2(hn::Sub(old_max, from));
     hn::Store(factor, d, rescale + v * kLanes);
     hn::Store(hn::MulAdd(hn::Load(d, run.sum + v * kLanes), factor, sum), d, run.sum + v * kLanes);
@@ -153,29 +152,18 @@ HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const P
   sum.c = direct ? direct->row(w.q->seq.b, w.q->head[0], w.q->seq.q_begin + w.q->query[0]) : run.out;
   sum.c_stride = direct ? direct->l_stride : padded(w.in.dims.Dv);
   sum.first = true;
-  const int64_t keys = tile_keys(w.in.dims), step = w.group() * keys;
-  for (int64_t at = begin / keys * keys; at < end; at += step) {
-    const int64_t first = std::max(at, begin), last = std::min(at + step, end);
-    const auto each = [&](auto&& fn) HWY_ATTR {
-      for (int64_t t = at; t < last; t += keys) {
-        const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(t, first), std::min(t + keys, last));
-        fn(k, w.z + (k.jb - first) * kTileQ, w.rescale + (t - at) / keys * kTileQ);
-      }
-    };
-    raw_scores(w.scorer, {first, last}, w.z);
-    each([&](const KeyTile& k, float* z, float* rescale) HWY_ATTR {
-      bias_scores(w.scorer, k, z, nullptr);
-      softmax_step(w, k, run, z, rescale);
-    });
+  const int64_t keys = tile_keys(w.in.dims);
+  for (int64_t at = begin / keys * keys; at < end; at += keys) {
+    const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
+    biased_scores(w.scorer, k, w.z, nullptr);
+    softmax_step(w, k, run, w.z, w.rescale);
     if (direct) finish_factors(w, run, w.rescale);
-    each([&](const KeyTile& k, float* z, float* rescale) HWY_ATTR {
-      sum.w = z;
-      sum.b = vector_rows(w.in.v, *w.q, k.jb, k.je, sum.cols, w.values);
-      sum.before = rescale;
-      sum.after = direct ? rescale : nullptr;
-      column_sum(sum, *w.q, k);
-      sum.first = false;
-    });
+    sum.w = w.z;
+    sum.b = vector_rows(w.in.v, *w.q, k.jb, k.je, sum.cols, w.values);
+    sum.before = w.rescale;
+    sum.after = direct ? w.rescale : nullptr;
+    column_sum(sum, *w.q, k);
+    sum.first = false;
   }
 }
 
@@ -202,15 +190,6 @@ void merge(const Partial& total, const Partial& part, int64_t width) {
       }
     }
   }
-}
-
-// to[c] = from[c] · factor; whole vectors may be read from `from`.
-HWY_INLINE void scale_row(const float* from, int64_t cols, float factor, float* to) {
-  const F32 d;
-  const Vec scale = hn::Set(d, factor);
-  int64_t c = 0;
-  for (; c + kLanes <= cols; c += kLanes) hn::StoreU(hn::Mul(hn::Load(d, from + c), scale), d, to + c);
-  for (; c < cols; ++c) to[c] = from[c] * factor;
 }
 
 // Writes a finished tile: out = Σ p v / Σ p (unless already there) and lse = ln2 · max + ln Σ p.

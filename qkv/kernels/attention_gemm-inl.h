@@ -81,10 +81,7 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   const int64_t b_stride = p.b_stride;
   for (int64_t k = p.K; k > 0; --k) {
     Vec row[NV];
-    QKV_UNROLL for (int n = 0; n < NV; ++n) {
-      if (kA == AccessA::columns && M == 1) __builtin_prefetch(b + 32 * b_stride + n * kLanes, 0, 2);
-      row[n] = hn::LoadU(d, b + n * kLanes);
-    }
+    QKV_UNROLL for (int n = 0; n < NV; ++n) row[n] = hn::LoadU(d, b + n * kLanes);
     QKV_UNROLL for (int m = 0; m < M; ++m) {
       const Vec x = hn::Set(d, a.get(m));
       QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::MulAdd(x, row[n], acc[m][n]);
@@ -103,7 +100,8 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   }
 }
 
-// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1.
+// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1. The last 8 rows are two blocks of 4:
+// after 6, a block of 2 would wait for its own sums.
 template <AccessA kA, int NV>
 HWY_INLINE void product_rows(Product p, int64_t M) {
   const auto advance = [&p](int rows) HWY_ATTR {
@@ -113,13 +111,11 @@ HWY_INLINE void product_rows(Product p, int64_t M) {
     if (p.after) p.after += rows;
   };
   constexpr int kBlock = block_rows(NV);
-  for (; M >= kBlock; M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
+  for (; M >= kBlock && (kBlock != 6 || M != 8); M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
   const auto rest = [&](auto rows) HWY_ATTR {
     constexpr int kCount = decltype(rows)::value;
-    if (kCount >= kBlock || M < kCount) return;
-    micro_kernel<kA, kCount, NV>(p);
-    advance(kCount);
-    M -= kCount;
+    if (kCount >= kBlock) return;
+    for (; M >= kCount; M -= kCount, advance(kCount)) micro_kernel<kA, kCount, NV>(p);
   };
   rest(std::integral_constant<int, 8>());
   rest(std::integral_constant<int, 4>());

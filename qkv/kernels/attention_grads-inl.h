@@ -162,9 +162,15 @@ struct GradWorker {
       float* to = chunk.d_q.row(q->seq.b, q->head[r], q->seq.q_begin + q->query[r]);
       const float* from = d_q + r * padded(D);
       const bool zero = untouched || q->empty(r);
-      for (int64_t c = 0; c < D; ++c) to[c] = zero ? 0.0f : from[c] * scale;
+      if (zero) {
+        std::fill(to, to + D, 0.0f);
+      } else {
+        scale_row(from, D, scale, to);
+      }
     }
   }
+
+  QueryTile tile;  // the one at work; the next may keep its ranges
 
   float* d_k_row(int64_t j) const { return d_k_rows.data + (j - chunk_begin) * d_k_rows.stride; }
 
@@ -235,12 +241,13 @@ void run_grad_chunks(const AttentionInputs<float>& in, const AttentionGrads<floa
                      Fn&& fn) {
   Scratch shared;
   const GradPlan plan(in, grads, whole_rows, shared);
-  parallel_for(plan.tasks(), [&](int64_t task) HWY_ATTR {
+  const int64_t together = std::clamp<int64_t>(plan.tasks() / (8 * num_threads()), 1, 16);
+  parallel_blocks(plan.tasks(), together, [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch scratch;
     GradWorker worker(in, grads, unit, scratch);
-    for (int64_t step = 0; step < plan.steps(); ++step) {
+    for (int64_t n = first * plan.steps(); n < last * plan.steps(); ++n) {
       GradChunk chunk;
-      if (!plan.get(task, step, chunk)) continue;
+      if (!plan.get(n / plan.steps(), n % plan.steps(), chunk)) continue;
       Scratch room;
       const int64_t keys = chunk.end - chunk.begin;
       if (in.dims.D % kLanes != 0) chunk.d_k = room.floats(keys * padded(in.dims.D));

@@ -209,7 +209,7 @@ struct Scorer {
   const float* packed_q = nullptr;  // [D][kTileQ], scaled
   float* extra = nullptr;           // [kTileK][kTileQ] bias and mask, null when the rule has neither
   float* rows = nullptr;            // [kTileQ][kTileK] room to gather them
-  float* few = nullptr;             // [2, kLanes, D] room for FewQueries; null: not used
+  bool few = false;                 // at most four rows a tile, and D whole vectors: few_scores
   float unit = 1;                   // scores are in units where e^z = 2^z: multiplied by log2(e) for softmax
 
   // The factor of q such that softcap, if any, needs only tanh, and plain scores come out in `unit`s.
@@ -219,59 +219,41 @@ struct Scorer {
   }
 };
 
-// A few queries against many keys is a matter of reading. Processors read ahead only while rows are asked for in the
-// order they lie in memory, so the rows of the next vector of keys are copied while this one's are multiplied; here
-// vectors run along the keys, transposed in registers. Every sum is the one dot_scores makes. K is whole vectors.
+// Few queries against many keys are a matter of reading, and processors read ahead only while rows are asked for in
+// the order they lie in memory: so the rows to come are fetched in that order, so many ahead. Past the last row this
+// asks for whatever comes next; mostly the keys of the next chunk or head.
+constexpr int64_t kRowsAhead = 192;
+HWY_INLINE void fetch_row(const float* row, int64_t cols) {
+  for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(row + c, 0, 2);
+}
+
+// Vectors run along the keys here, transposed in registers. Every sum is the one dot_scores makes. K is whole vectors.
 template <int kQueries>
-struct FewQueries {
-  const Product& p;
-  int64_t keys;
-  float* z;
-  float* rooms;  // [2, kLanes, K]
-
-  // Asks for the rows ahead, a cache line at a time.
-  struct Ahead {
-    const float* row;
-    const float* last;
-    int64_t column = 0;
-  };
-  HWY_INLINE void fetch(Ahead& c) const {
-    QKV_UNROLL for (int i = 0; i < (kLanes >= 16 ? 4 : kLanes / 4); ++i) {
-      __builtin_prefetch(c.row + c.column, 0, 2);
-      c.column += 16;
-      if (c.column >= p.K) {
-        c.column = 0;
-        c.row = c.row == c.last ? c.row : c.row + p.a_stride;
+HWY_INLINE void few_scores(const Product& p, int64_t keys, float* z) {
+  const F32 d;
+  for (int64_t j = 0; j < keys; j += kLanes) {
+    const float* rows[kLanes];
+    for (int y = 0; y < kLanes; ++y) rows[y] = p.a + std::min(j + y, keys - 1) * p.a_stride;
+    Vec sum[kQueries];
+    QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::Zero(d);
+    const float* q = p.b;
+    const float* ahead = p.a + (j + kRowsAhead) * p.a_stride;
+    int64_t fetched = 0;
+    for (int64_t c = 0; c < p.K; c += 4) {
+      for (; fetched * p.K < (c + 4) * kLanes; ++fetched) fetch_row(ahead + fetched * p.a_stride, p.K);
+      Vec t[4];
+      transpose4(rows, c, t);
+      QKV_UNROLL for (int i = 0; i < 4; ++i, q += kTileQ) {
+        QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::MulAdd(t[i], hn::Set(d, q[r]), sum[r]);
       }
     }
-  }
-
-  HWY_INLINE void run() const {
-    const F32 d;
-    const float* last = p.a + (keys - 1) * p.a_stride;
-    Ahead ahead{p.a + std::min<int64_t>(64, keys - 1) * p.a_stride, last};
-    for (int64_t j = 0; j < keys; j += kLanes) {
-      const float* rows[kLanes];
-      for (int y = 0; y < kLanes; ++y) rows[y] = p.a + std::min(j + y, keys - 1) * p.a_stride;
-      Vec sum[kQueries];
-      QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::Zero(d);
-      const float* q = p.b;
-      for (int64_t c = 0; c < p.K; c += 4) {
-        fetch(ahead);
-        Vec t[4];
-        transpose4(rows, c, t);
-        QKV_UNROLL for (int i = 0; i < 4; ++i, q += kTileQ) {
-          QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::MulAdd(t[i], hn::Set(d, q[r]), sum[r]);
-        }
-      }
-      alignas(64) float lane[kLanes];
-      QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
-        hn::Store(sum[r], d, lane);
-        for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - j); ++y) z[(j + y) * kTileQ + r] = lane[y];
-      }
+    alignas(64) float lane[kLanes];
+    QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
+      hn::Store(sum[r], d, lane);
+      for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - j); ++y) z[(j + y) * kTileQ + r] = lane[y];
     }
   }
-};
+}
 
 // Plain products: zᵀ = k · qᵀ for the vectors that need them; keys that no lane of a vector sees are skipped.
 inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Strided<const float>& keys, int64_t width,
@@ -282,10 +264,9 @@ inline HWY_NOINLINE void dot_scores(const Scorer& s, const KeyTile& k, const Str
   p.b_stride = p.c_stride = kTileQ;
   p.K = width;
   const LaneRanges& l = s.lanes;
-  if (s.few && s.q->rows <= 4) {
+  if (s.few) {
     p.b = packed;
-    s.q->rows == 1 ? FewQueries<1>{p, k.je - k.jb, z, s.few}.run() : FewQueries<4>{p, k.je - k.jb, z, s.few}.run();
-    return;
+    return s.q->rows == 1 ? few_scores<1>(p, k.je - k.jb, z) : few_scores<4>(p, k.je - k.jb, z);
   }
   for (int v0 = 0; v0 < l.vectors; v0 += kPanel) {
     const int v1 = std::min(v0 + kPanel, l.vectors);

@@ -24,6 +24,15 @@ struct ColumnSum {
   const float* after = nullptr;   // [kTileQ] factor of the result
 };
 
+// to[c] = from[c] · factor; whole vectors may be read from `from`.
+HWY_INLINE void scale_row(const float* from, int64_t cols, float factor, float* to) {
+  const F32 d;
+  const Vec scale = hn::Set(d, factor);
+  int64_t c = 0;
+  for (; c + kLanes <= cols; c += kLanes) hn::StoreU(hn::Mul(hn::Load(d, from + c), scale), d, to + c);
+  for (; c < cols; ++c) to[c] = from[c] * factor;
+}
+
 // c += w · b, skipped when w is zero: where b holds NaN or Inf, 0 · b would not be 0.
 HWY_INLINE void add_scaled(float w, const float* b, int64_t cols, float* c) {
   const F32 d;

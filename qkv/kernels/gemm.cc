@@ -283,7 +283,8 @@ void run_tall(const Plan& p) {
                           pack_b_panel(p, depth, n0 + q * p.width, packed + q * p.width * K);
                       });
       const int64_t threads = num_threads();
-      const int64_t parts = threads == 1 ? 1 : std::max(cut(p.tiles, 4, threads), cut(p.tiles, 16, threads * 4));
+      // As many for each thread, or the last ones would wait for one of them.
+      const int64_t parts = std::min(round_up(cut(p.tiles, 16, threads * 4), threads), p.tiles);
       parallel_for(parts, [&](int64_t n) {
         run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, {packed, depth, n0, n1});
       });

@@ -34,6 +34,7 @@ constexpr int kTileRows = kManyRegisters ? kMaxTileRows : 6;
 // between, the compiler keeps a copy of the sums in memory and stores to it on every step.
 template <int MR, int NV>
 struct Sums {
+  HWY_INLINE Sums() {}  // the compiler's own would not belong to the target
   V v[MR * NV];
 };
 

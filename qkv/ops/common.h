@@ -41,6 +41,9 @@ inline int normal_axis(const char* op, const Tensor& t, int axis) {
 }
 
 /// A contiguous tensor with the same numbers, without history (for use inside ops).
-inline Tensor dense(const Tensor& t) { return t.is_contiguous() ? t.detach() : t.clone(); }
+inline Tensor dense(const Tensor& t) {
+  if (!t.is_contiguous()) return t.clone();
+  return t.node() ? t.detach() : t;
+}
 
 }  // namespace qkv

@@ -117,24 +117,30 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
+constexpr int64_t kFewRows = 4, kWeightRows = 64;
+
 // out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, const Tensor& out,
                     const Tensor& pre) {
   const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
   if (x.dtype() == DType::f32) {
-    kernels::gemm({.M = M,
-                   .N = O,
-                   .K = I,
-                   .a = x.f32(),
-                   .lda = I,
-                   .b = w.f32(),
-                   .ldb = I,
-                   .b_transposed = true,
-                   .c = out.f32(),
-                   .ldc = O,
-                   .bias = bias.defined() ? bias.f32() : nullptr,
-                   .activation = kernel_activation(act),
-                   .pre = pre.defined() ? pre.f32() : nullptr});
+    // A few rows are a matter of reading the weights: even shares of them for the threads.
+    const int64_t block = M <= kFewRows ? kWeightRows : O;
+    parallel_blocks(O, block, [&](int64_t begin, int64_t end) {
+      kernels::gemm({.M = M,
+                     .N = end - begin,
+                     .K = I,
+                     .a = x.f32(),
+                     .lda = I,
+                     .b = w.f32() + begin * I,
+                     .ldb = I,
+                     .b_transposed = true,
+                     .c = out.f32() + begin,
+                     .ldc = O,
+                     .bias = bias.defined() ? bias.f32() + begin : nullptr,
+                     .activation = kernel_activation(act),
+                     .pre = pre.defined() ? pre.f32() + begin : nullptr});
+    });
     return;
   }
   product({x, 0, I, false}, {w, 0, I, true}, out, 0, {M, O, I}, false);

@@ -40,14 +40,6 @@ void input_gradients(const LayerRun& run, const Tensor& x, const Tensor& d_gates
   });
 }
 
-// Adds the outputs' gradient at step t to that of the states.
-void add_output_gradient(const LayerRun& run, const Tensor& d_out, const Tensor& d_h, int64_t t) {
-  dispatch(d_h.dtype(), [&](auto type) {
-    using T = decltype(type);
-    Use<T>::add_to(d_out.data<T>() + run.first(t) * run.H, d_h.data<T>(), run.time->count(t) * run.H);
-  });
-}
-
 }  // namespace
 
 RecurrentResult recurrent(CellKind kind, const Tensor& x_in, const Ragged& batch, const RecurrentWeights& weights,
@@ -64,7 +56,7 @@ RecurrentResult recurrent(CellKind kind, const Tensor& x_in, const Ragged& batch
     multiply_transposed<T>({run.T, run.gate_width(), x.dim(1)}, {x.data<T>(), x.dim(1)}, {run.w_ih.data<T>(), x.dim(1)},
                            {run.gates.data<T>(), run.gate_width()}, false, run.b_ih.data<T>());
   });
-  for (int64_t t = 0; t < run.time->steps(); ++t) step_forward(run, t);
+  walk_forward(run);
 
   const std::vector<int64_t> last = run.last_rows(batch);
   const bool has_cell = kind == CellKind::lstm;
@@ -75,10 +67,7 @@ RecurrentResult recurrent(CellKind kind, const Tensor& x_in, const Ragged& batch
     const std::vector<int64_t>& order = batch.time().rows(reverse);
     const LayerGradients g = start_backward(run, d_outs[1], has_cell ? d_outs[2] : Tensor());
     const Tensor d_out = d_outs[0].defined() ? take_rows(dense(d_outs[0]), order) : Tensor();
-    for (int64_t t = run.time->steps() - 1; t >= 0; --t) {
-      if (d_out.defined()) add_output_gradient(run, d_out, g.d_h, t);
-      step_backward(run, g, t);
-    }
+    walk_backward(run, g, d_out);
     input_gradients(run, x, g.d_x_gates, order, d);
     weight_gradients(run, g, {kWhh, kBih, kBhh}, d);
     if (d.wants(kH)) d.add(kH, in_batch_order(g.d_h, batch.time()));

@@ -59,18 +59,63 @@ kernels::RowsOf<T> rows(const Tensor& t, int64_t first_row) {
   return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
 }
 
+// Sequences [begin, end) in the order of time.
+struct Rows {
+  int64_t begin = 0, end = 0;
+};
+
+// Those of them that reach step t.
+int64_t active(const LayerRun& run, const Rows& r, int64_t t) { return std::min(r.end, run.time->count(t)) - r.begin; }
+
+// Sequences that walk together: few enough for all threads to have some, enough for a product to be worth it. All of
+// them when the weights are too large to be read again by every block. A matter of the sizes alone.
+int64_t walking_together(const LayerRun& run) {
+  constexpr int64_t kCached = 1 << 18;  // floats: 1 MiB
+  if (run.gate_width() * run.H > kCached || run.B <= 16) return run.B;
+  return std::min<int64_t>(32, (run.B + 1) / 2);
+}
+
+// rows(Rows) for every block.
+template <class Fn>
+void for_walks(const LayerRun& run, const Fn& fn) {
+  const int64_t block = std::max<int64_t>(1, walking_together(run));
+  parallel_blocks(run.B, block, [&](int64_t begin, int64_t end) { fn(Rows{begin, end}); });
+}
+
+Tensor transposed(const Tensor& w) {
+  const int64_t R = w.dim(0), C = w.dim(1);
+  const Tensor out = Tensor::empty({C, R}, w.dtype());
+  dispatch(w.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const T* from = w.data<T>();
+    T* to = out.data<T>();
+    constexpr int64_t kSide = 16;
+    parallel_blocks(R, 4 * kSide, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r += kSide) {
+        for (int64_t c = 0; c < C; c += kSide) {
+          for (int64_t j = c; j < std::min(C, c + kSide); ++j) {
+            for (int64_t i = r; i < std::min(end, r + kSide); ++i) to[j * R + i] = from[i * C + j];
+          }
+        }
+      }
+    });
+  });
+  return out;
+}
+
 template <class T>
-void forward(const LayerRun& run, int64_t t) {
-  const int64_t n = run.time->count(t), H = run.H, G = run.gate_width();
+void forward(const LayerRun& run, int64_t t, const Rows& r) {
+  const int64_t n = active(run, r, t), H = run.H, G = run.gate_width();
+  const int64_t at = run.first(t) + r.begin, before = run.previous(t) + r.begin, after = run.current(t) + r.begin;
+  if (n <= 0) return;
   if (run.kind == CellKind::lstm) {
-    multiply_transposed<T>({n, G, H}, matrix<const T>(run.h, run.previous(t)), matrix<const T>(run.w_hh),
-                           matrix<T>(run.gates, run.first(t)), true);
+    multiply<T>({n, G, H}, matrix<const T>(run.h, before), matrix<const T>(run.w_hh_t), matrix<T>(run.gates, at), true);
     const kernels::LstmStep<T> step{.rows = n,
                                     .H = H,
-                                    .gates = rows<T>(run.gates, run.first(t)),
-                                    .c_prev = rows<const T>(run.c, run.previous(t)),
-                                    .c = rows<T>(run.c, run.current(t)),
-                                    .h = rows<T>(run.h, run.current(t))};
+                                    .gates = rows<T>(run.gates, at),
+                                    .c_prev = rows<const T>(run.c, before),
+                                    .c = rows<T>(run.c, after),
+                                    .h = rows<T>(run.h, after)};
     if constexpr (Use<T>::fast) {
       kernels::lstm_step(step);
     } else {
@@ -78,15 +123,15 @@ void forward(const LayerRun& run, int64_t t) {
     }
     return;
   }
-  multiply_transposed<T>({n, G, H}, matrix<const T>(run.h, run.previous(t)), matrix<const T>(run.w_hh),
-                         matrix<T>(run.h_gate), false, run.b_hh.data<T>());
+  multiply<T>({n, G, H}, matrix<const T>(run.h, before), matrix<const T>(run.w_hh_t), matrix<T>(run.h_gate, r.begin),
+              false, run.b_hh.data<T>());
   const kernels::GruStep<T> step{.rows = n,
                                  .H = H,
-                                 .x_gates = rows<const T>(run.gates, run.first(t)),
-                                 .h_gates = rows<const T>(run.h_gate, 0),
-                                 .h_prev = rows<const T>(run.h, run.previous(t)),
-                                 .saved = run.training ? rows<T>(run.saved, run.first(t)) : kernels::RowsOf<T>{},
-                                 .h = rows<T>(run.h, run.current(t))};
+                                 .x_gates = rows<const T>(run.gates, at),
+                                 .h_gates = rows<const T>(run.h_gate, r.begin),
+                                 .h_prev = rows<const T>(run.h, before),
+                                 .saved = run.training ? rows<T>(run.saved, at) : kernels::RowsOf<T>{},
+                                 .h = rows<T>(run.h, after)};
   if constexpr (Use<T>::fast) {
     kernels::gru_step(step);
   } else {
@@ -95,41 +140,43 @@ void forward(const LayerRun& run, int64_t t) {
 }
 
 template <class T>
-void backward(const LayerRun& run, const LayerGradients& g, int64_t t) {
-  const int64_t n = run.time->count(t), H = run.H, G = run.gate_width();
+void backward(const LayerRun& run, const LayerGradients& g, int64_t t, const Rows& r) {
+  const int64_t n = active(run, r, t), H = run.H, G = run.gate_width();
+  const int64_t at = run.first(t) + r.begin, before = run.previous(t) + r.begin, after = run.current(t) + r.begin;
+  if (n <= 0) return;
   if (run.kind == CellKind::lstm) {
     const kernels::LstmStepBackward<T> step{.rows = n,
                                             .H = H,
-                                            .gates = rows<const T>(run.gates, run.first(t)),
-                                            .c_prev = rows<const T>(run.c, run.previous(t)),
-                                            .c = rows<const T>(run.c, run.current(t)),
-                                            .d_h = rows<const T>(g.d_h, 0),
-                                            .d_c = rows<const T>(g.d_c, 0),
-                                            .d_gates = rows<T>(g.d_x_gates, run.first(t)),
-                                            .d_c_prev = rows<T>(g.d_c, 0)};
+                                            .gates = rows<const T>(run.gates, at),
+                                            .c_prev = rows<const T>(run.c, before),
+                                            .c = rows<const T>(run.c, after),
+                                            .d_h = rows<const T>(g.d_h, r.begin),
+                                            .d_c = rows<const T>(g.d_c, r.begin),
+                                            .d_gates = rows<T>(g.d_x_gates, at),
+                                            .d_c_prev = rows<T>(g.d_c, r.begin)};
     if constexpr (Use<T>::fast) {
       kernels::lstm_step_backward(step);
     } else {
       kernels::reference::lstm_step_backward(step);
     }
-    multiply<T>({n, H, G}, matrix<const T>(g.d_x_gates, run.first(t)), matrix<const T>(run.w_hh), matrix<T>(g.d_h),
+    multiply<T>({n, H, G}, matrix<const T>(g.d_x_gates, at), matrix<const T>(run.w_hh), matrix<T>(g.d_h, r.begin),
                 false);
     return;
   }
   const kernels::GruStepBackward<T> step{.rows = n,
                                          .H = H,
-                                         .saved = rows<const T>(run.saved, run.first(t)),
-                                         .h_prev = rows<const T>(run.h, run.previous(t)),
-                                         .d_h = rows<const T>(g.d_h, 0),
-                                         .d_x_gates = rows<T>(g.d_x_gates, run.first(t)),
-                                         .d_h_gates = rows<T>(g.d_h_gates, run.first(t)),
-                                         .d_h_prev = rows<T>(g.d_h, 0)};
+                                         .saved = rows<const T>(run.saved, at),
+                                         .h_prev = rows<const T>(run.h, before),
+                                         .d_h = rows<const T>(g.d_h, r.begin),
+                                         .d_x_gates = rows<T>(g.d_x_gates, at),
+                                         .d_h_gates = rows<T>(g.d_h_gates, at),
+                                         .d_h_prev = rows<T>(g.d_h, r.begin)};
   if constexpr (Use<T>::fast) {
     kernels::gru_step_backward(step);
   } else {
     kernels::reference::gru_step_backward(step);
   }
-  multiply<T>({n, H, G}, matrix<const T>(g.d_h_gates, run.first(t)), matrix<const T>(run.w_hh), matrix<T>(g.d_h), true);
+  multiply<T>({n, H, G}, matrix<const T>(g.d_h_gates, at), matrix<const T>(run.w_hh), matrix<T>(g.d_h, r.begin), true);
 }
 
 }  // namespace
@@ -176,6 +223,7 @@ LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const R
   run.H = H;
   run.w_ih = dense(weights.w_ih);
   run.w_hh = dense(weights.w_hh);
+  run.w_hh_t = transposed(run.w_hh);
   run.b_ih = dense(weights.b_ih);
   run.b_hh = dense(weights.b_hh);
   run.training = training;
@@ -196,7 +244,15 @@ LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const R
 }
 
 void step_forward(const LayerRun& run, int64_t t) {
-  dispatch(run.w_hh.dtype(), [&](auto type) { forward<decltype(type)>(run, t); });
+  dispatch(run.w_hh.dtype(), [&](auto type) { forward<decltype(type)>(run, t, {0, run.B}); });
+}
+
+void walk_forward(const LayerRun& run) {
+  dispatch(run.w_hh.dtype(), [&](auto type) {
+    for_walks(run, [&](const Rows& r) {
+      for (int64_t t = 0; t < run.time->steps(); ++t) forward<decltype(type)>(run, t, r);
+    });
+  });
 }
 
 LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const Tensor& d_last_c) {
@@ -217,7 +273,23 @@ LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const
 }
 
 void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t) {
-  dispatch(run.w_hh.dtype(), [&](auto type) { backward<decltype(type)>(run, grads, t); });
+  dispatch(run.w_hh.dtype(), [&](auto type) { backward<decltype(type)>(run, grads, t, {0, run.B}); });
+}
+
+void walk_backward(const LayerRun& run, const LayerGradients& grads, const Tensor& d_out) {
+  dispatch(run.w_hh.dtype(), [&](auto type) {
+    using T = decltype(type);
+    for_walks(run, [&](const Rows& r) {
+      for (int64_t t = run.time->steps() - 1; t >= 0; --t) {
+        const int64_t n = active(run, r, t);
+        if (n > 0 && d_out.defined()) {
+          Use<T>::add_to(matrix<const T>(d_out, run.first(t) + r.begin).data, matrix<T>(grads.d_h, r.begin).data,
+                         n * run.H);
+        }
+        backward<T>(run, grads, t, r);
+      }
+    });
+  });
 }
 
 Tensor previous_states(const LayerRun& run) {

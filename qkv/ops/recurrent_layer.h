@@ -74,9 +74,10 @@ void multiply_transposed(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<cons
                 .accumulate = accumulate,
                 .bias = bias});
 }
-/// c [M,N] (+)= a [M,K]·w [K,N].
+/// c [M,N] (+)= a [M,K]·w [K,N] + bias.
 template <class T>
-void multiply(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Matrix<T> c, bool accumulate) {
+void multiply(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Matrix<T> c, bool accumulate,
+              const T* bias = nullptr) {
   Use<T>::gemm({.M = mnk[0],
                 .N = mnk[1],
                 .K = mnk[2],
@@ -86,7 +87,8 @@ void multiply(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Mat
                 .ldb = w.stride,
                 .c = c.data,
                 .ldc = c.stride,
-                .accumulate = accumulate});
+                .accumulate = accumulate,
+                .bias = bias});
 }
 /// w [M,N] (+)= aᵀ·b with a [K,M], b [K,N]: the gradient of a weight over all rows at once.
 template <class T>
@@ -116,6 +118,7 @@ struct LayerRun {
   const TimeOrder* time = nullptr;
   int64_t B = 0, T = 0, H = 0;
   Tensor w_ih, w_hh, b_ih, b_hh;  // dense; b_ih holds b_ih + b_hh for an LSTM
+  Tensor w_hh_t;                  // [H, G·H]: turned once, not at every step
   bool training = false;
   Tensor gates;   // [T, G·H]: W_ih x + b, filled by the caller; an LSTM's become its activations, then gradients
   Tensor saved;   // [T, 4H], GRU only
@@ -135,6 +138,9 @@ LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const R
                      const RecurrentState& initial, bool training);
 /// Gates of step t, complete but for W_hh h, become h (and c).
 void step_forward(const LayerRun& run, int64_t t);
+/// All steps. Where the weights stay in a core's cache, blocks of sequences walk through time each on one thread;
+/// otherwise the threads share every step.
+void walk_forward(const LayerRun& run);
 
 /// What flows back through a layer.
 struct LayerGradients {
@@ -146,6 +152,8 @@ struct LayerGradients {
 LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const Tensor& d_last_c);
 /// Turns d_h (and d_c) of step t's states into those of the states before, and fills step t's rows of the gates'.
 void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t);
+/// All steps from the last to the first, as walk_forward; d_out [T, H] (or undefined) is added to the states'.
+void walk_backward(const LayerRun& run, const LayerGradients& grads, const Tensor& d_out);
 
 /// W_hh's and the biases' gradients over all steps, into inputs weight_hh, bias_ih and bias_hh of the op.
 struct WeightSlots {

@@ -134,8 +134,17 @@ Json figures_json(const Trace& trace, const TraceSite& site) {
 void add_trace_routes(HttpServer& server, ModelStore& models, TraceStore& traces) {
   server.get("/api/runs/([^/]+)/examples", [&](const HttpRequest& r) {
     const auto model = models.open(r.parts[0], r.get("checkpoint"));
+    constexpr int64_t kExamples = 8;
     std::lock_guard lock(model->mutex);
-    return json_response({{"examples", model->task->examples(8)}});
+    const std::vector<std::string> inputs = model->task->examples(kExamples);
+    Json out{{"examples", inputs}};
+    if (model->kind == "images") {
+      for (const std::string& input : inputs) {
+        const TracedExample e = model->task->trace(input);
+        if (e.picture) out["pictures"].push_back(picture_json(*e.picture));
+      }
+    }
+    return json_response(out);
   });
   server.post("/api/trace", [&](const HttpRequest& r) {
     const Json body = Json::parse(r.body);

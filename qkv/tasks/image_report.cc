@@ -86,10 +86,12 @@ void add_mistakes(Report& report, const ImageReport& shown) {
 void add_positions(Report& report, const PositionGrid& grid) {
   const int64_t patches = grid.rows * grid.columns;
   if (patches > kMostPatches) return;
-  report.section("What it learnt about places");
+  report.section(grid.learned ? "What it learnt about places" : "What it is told about places");
   report.paragraph(
-      "One small picture for each patch, in its place: how alike the position added to it and the one added to every "
-      "other patch are (cosine; the darker the more alike). Nobody told the model that patches form rows and columns.");
+      std::string(
+          "One small picture for each patch, in its place: how alike the position added to it and the one added "
+          "to every other patch are (cosine; the darker the more alike).") +
+      (grid.learned ? " Nobody told the model that patches form rows and columns." : ""));
   const std::vector<float> similar = position_similarities(grid);
   const int64_t inner_h = grid.rows * kPatchCell + 1, inner_w = grid.columns * kPatchCell + 1;
   Raster raster{.rows = grid.rows * inner_h, .columns = grid.columns * inner_w};

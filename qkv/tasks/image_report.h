@@ -32,6 +32,7 @@ struct Classified {
 struct PositionGrid {
   int64_t rows = 0, columns = 0, first_patch = 1;
   Tensor positions = {};  // [tokens, width]
+  bool learned = true;
 };
 
 struct ImageReport {

@@ -266,7 +266,8 @@ void Images::add_to_report(Report& report, const Evaluation&) {
   add_image_report(report, {run(data_.validation(), false),
                             data_.validation(),
                             data_.format().classes,
-                            {model_->rows(), model_->columns(), model_->first_patch(), model_->positions()}});
+                            {model_->rows(), model_->columns(), model_->first_patch(), model_->positions(),
+                             !model_->config().sinusoidal}});
 }
 
 }  // namespace
@@ -288,7 +289,7 @@ Settings images_settings() {
       .integer("shift", 2, "augmentation: pixels an image may move in each direction", 0, 8192)
       .flag("flip", true, "augmentation: mirror every other image (not for digits)")
       .number("erase", 0.25, "augmentation: how often a rectangle is blanked", 0, 1);
-  s.set("epochs", "10");
+  s.set("epochs", "7");
   s.set("batch", "128");
   s.set("lr", "0.002");
   s.set("weight-decay", "0.05");

@@ -26,13 +26,14 @@ class Knowledge final : public Task {
       : data_(s, assets),
         model_(make_gpt(s, data_.vocabulary().size())),
         batch_(s.get_integer("batch")),
-        block_(s.get_integer("block")) {}
+        block_(s.get_integer("block")),
+        span_weight_(s.get_number("span-weight")) {}
 
   void visit(Visitor& see) override { model_.visit(see); }
 
   int64_t batches_in_epoch(int64_t) override { return (data_.examples_in_epoch() + batch_ - 1) / batch_; }
   BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override {
-    return language_loss(model_, data_.examples(epoch, batch * batch_, batch_), ctx);
+    return language_loss(model_, data_.examples(epoch, batch * batch_, batch_), ctx, span_weight_);
   }
   Metrics validate() override;
   Goal goal() const override {
@@ -65,6 +66,7 @@ class Knowledge final : public Task {
   KnowledgeData data_;
   Gpt model_;
   int64_t batch_, block_;
+  double span_weight_;
   Missing missing_ = Missing::refuse;
 };
 
@@ -252,7 +254,7 @@ Settings knowledge_settings() {
   declare_gpt(s);
   declare_knowledge_data(s);
   s.set("epochs", "100");
-  s.set("batch", "32");
+  s.set("batch", "16");
   s.set("lr", "0.001");
   s.set("weight-decay", "0.01");
   s.set("warmup", "100");

@@ -102,6 +102,7 @@ void declare_knowledge_data(Settings& s) {
               "name that looks most like an answer",
               0, 1)
       .choice("loss", "all", {"all", "span"}, "predict every character of a document, or the hidden ones only")
+      .number("span-weight", 1, "how much a hidden character counts in the loss, against 1 for the others", 0.001, 1000)
       .number("questions", 0, "how often each training question is read for each time the documents are", 0, 1000)
       .integer("people", 300, "people of the generated corpus", 10, 1e5)
       .integer("places", 20, "places of the generated corpus", 2, 1e4)

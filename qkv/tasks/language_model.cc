@@ -1,6 +1,8 @@
 // Options, loss and evaluation of decoder-only language models.
 #include "qkv/tasks/language_model.h"
 
+#include <algorithm>
+
 #include "qkv/core/autograd.h"
 #include "qkv/nn/attention.h"
 #include "qkv/ops/ops.h"
@@ -18,6 +20,12 @@ std::vector<std::string> self_mechanisms() {
   }
   return names;
 }
+
+/// Rows of the hidden states and what should follow each.
+struct Targets {
+  std::vector<int64_t> rows, ids;
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+};
 
 }  // namespace
 
@@ -48,22 +56,37 @@ Gpt make_gpt(const Settings& s, int64_t vocabulary) {
   return Gpt(c, rng);
 }
 
-BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examples, Context& ctx) {
-  std::vector<int64_t> ids, lengths, rows, targets;
+BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examples, Context& ctx, double span_weight) {
+  std::vector<int64_t> ids, lengths;
+  Targets plain, hidden_part;
   for (const LanguageExample& e : examples) {
+    // Behind the last mask stands what was hidden.
+    const auto last = std::find(e.input.rbegin(), e.input.rend(), CharVocabulary::kMask);
+    const auto hidden_from =
+        span_weight == 1 || last == e.input.rend() ? e.input.size() : static_cast<size_t>(e.input.rend() - last) - 1;
     for (size_t i = 0; i < e.target.size(); ++i) {
       if (e.target[i] == LanguageExample::kNoTarget) continue;
-      rows.push_back(static_cast<int64_t>(ids.size() + i));
-      targets.push_back(e.target[i]);
+      Targets& to = i < hidden_from ? plain : hidden_part;
+      to.rows.push_back(static_cast<int64_t>(ids.size() + i));
+      to.ids.push_back(e.target[i]);
     }
     ids.insert(ids.end(), e.input.begin(), e.input.end());
     lengths.push_back(static_cast<int64_t>(e.input.size()));
   }
   const auto tokens = static_cast<int64_t>(ids.size());
-  const auto counted = static_cast<int64_t>(targets.size());
-  Tensor hidden = model.hidden(TokenBatch(std::move(ids), Ragged(lengths)), ctx);  // [T, C]
-  if (counted < tokens) hidden = gather_rows(hidden, rows);                        // [targets, C]
-  return {cross_entropy(model.logits(hidden), targets), counted, tokens};
+  const int64_t counted = plain.size() + hidden_part.size();
+  const Tensor all = model.hidden(TokenBatch(std::move(ids), Ragged(lengths)), ctx);  // [T, C]
+  if (hidden_part.size() == 0) {
+    const Tensor rows = counted < tokens ? gather_rows(all, plain.rows) : all;  // [targets, C]
+    return {cross_entropy(model.logits(rows), plain.ids), counted, tokens};
+  }
+  const double weight = span_weight * static_cast<double>(hidden_part.size());
+  const double share = weight / (weight + static_cast<double>(plain.size()));
+  Tensor loss = affine(cross_entropy(model.logits(gather_rows(all, hidden_part.rows)), hidden_part.ids), share);
+  if (plain.size() > 0) {
+    loss = loss + affine(cross_entropy(model.logits(gather_rows(all, plain.rows)), plain.ids), 1 - share);
+  }
+  return {loss, counted, tokens};
 }
 
 MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples) {

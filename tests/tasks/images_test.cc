@@ -118,7 +118,7 @@ TEST(Images, SplitIsTheSameForEverySeedAndWithoutOverlap) {
   EXPECT_EQ(a.validation().pixels, b.validation().pixels);
   EXPECT_EQ(a.validation().size(), 20);
   EXPECT_EQ(a.train().size() + a.validation().size() + a.test().size(), 120);
-  std::set<std::vector<uint8_t>> seen;
+  std::set<std::string> seen;
   for (const ImageSet* set : {&a.train(), &a.validation(), &a.test()}) {
     for (int64_t i = 0; i < set->size(); ++i) seen.insert({(*set)[i].begin(), (*set)[i].end()});
   }

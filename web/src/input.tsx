@@ -1,7 +1,8 @@
 // What goes in: run, checkpoint, input, examples; and what came out.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, type Run, getJson } from "./api";
+import { type ApiError, type Picture, type Run, getJson } from "./api";
 import { shorten, shown } from "./matrix";
+import { pictureCanvas } from "./picture";
 import { state, update } from "./state";
 import { ask, busy, failure, trace } from "./trace";
 
@@ -9,17 +10,21 @@ export function InputPanel({ runs }: { runs: Run[] }) {
   const s = state.value;
   const [text, setText] = useState(s.x);
   const [examples, setExamples] = useState<string[]>([]);
+  const [seen, setSeen] = useState<Picture[]>([]);
   const run = runs.find((r) => r.id === s.m);
   const pictures = run?.task === "images" || !!trace.value?.picture;
   const look = (x: string) => (x === s.x ? void ask(true) : update({ x, q: -1 }));
   useEffect(() => setText(s.x), [s.x]);
   useEffect(() => {
     setExamples([]);
+    setSeen([]);
     if (!run || run.error || !run.checkpoints.length) return;
     let current = true;
-    getJson<{ examples: string[] }>(`/api/runs/${encodeURIComponent(run.id)}/examples`)
+    getJson<{ examples: string[]; pictures?: Picture[] }>(`/api/runs/${encodeURIComponent(run.id)}/examples`)
       .then((a) => {
-        if (current) setExamples(a.examples);
+        if (!current) return;
+        setExamples(a.examples);
+        setSeen(a.pictures ?? []);
       })
       .catch((e: ApiError) => current && (failure.value = { message: e.message, field: "model" }));
     return () => {
@@ -72,19 +77,21 @@ export function InputPanel({ runs }: { runs: Run[] }) {
         {problem && problem.field !== "model" && <Problem message={problem.message} />}
         <button type="submit" class="primary" disabled={!text || busy.value}>{busy.value ? "Working…" : "Look"}</button>
       </form>
-      {pictures && <Pad onPicture={(x) => update({ x, q: -1 })} />}
-      {examples.length > 0 && (
-        <div class="examples">
-          <span>Examples</span>
-          {examples.map((x) => (
-            <button type="button" class="chip" aria-pressed={x === s.x} title={x} onClick={() => look(x)}>{shorten(x, 60)}</button>
-          ))}
-        </div>
-      )}
       {trace.value && (
         <p class="output">
           Output <output id="output">{shown(trace.value.output)}</output>
         </p>
+      )}
+      {pictures && <Pad onPicture={(x) => update({ x, q: -1 })} />}
+      {examples.length > 0 && (
+        <div class="examples">
+          <span>Examples</span>
+          {examples.map((x, i) => (
+            <button type="button" class={seen[i] ? "chip shot" : "chip"} aria-label={x} aria-pressed={x === s.x} title={x} onClick={() => look(x)}>
+              {seen[i] ? <img alt="" width={48} height={48} src={pictureCanvas(seen[i]).toDataURL()} /> : shorten(x, 60)}
+            </button>
+          ))}
+        </div>
       )}
     </aside>
   );

@@ -53,12 +53,15 @@ interface Geometry {
   rows: number;
   keys: number;
   step: number; // pixels a token
+  heads: number;
 }
 const y = (g: Geometry, slot: number) => 30 + (slot + 0.5) * g.step;
 function curve(g: Geometry, l: Line): { a: number; b: number } {
   // Keys outside the window end in a stub at its edge.
   const slot = Math.max(-0.7, Math.min(g.keys - 0.3, l.j - g.firstKey));
-  return { a: y(g, l.i - g.first), b: y(g, slot) };
+  // Heads run side by side, so that none hides another.
+  const aside = (l.head - (g.heads - 1) / 2) * Math.min(3, (0.7 * g.step) / g.heads);
+  return { a: y(g, l.i - g.first) + aside, b: y(g, slot) + aside };
 }
 
 function paint(c: CanvasRenderingContext2D, g: Geometry, lines: Line[], focus: Focus, labels: { rows: string[]; keys: string[] }): void {
@@ -180,7 +183,7 @@ function Lines({ t, site, layer, first, maps }: Props) {
   const firstKey = Math.min(first, Math.max(0, site.keys - most));
   const keys = Math.min(most, site.keys - firstKey);
   const step = Math.max(least, Math.min(roomy, 480 / Math.max(rows, keys, 1)));
-  const g: Geometry = { width, step, height: 34 + Math.max(rows, keys) * step, side: Math.min(150, width * 0.3), first, firstKey, rows, keys };
+  const g: Geometry = { width, heads: site.heads, step, height: 34 + Math.max(rows, keys) * step, side: Math.min(150, width * 0.3), first, firstKey, rows, keys };
   const title = `${s.m}: ${siteName[site.id] ?? site.id}, layer ${layer}, lines`;
   useEffect(() => {
     const watch = new ResizeObserver(() => box.current && setWidth(box.current.clientWidth));

@@ -28,6 +28,14 @@ export function pictureCanvas(p: Picture): HTMLCanvasElement {
 
 const glow = [255, 140, 0]; // stands out from grey pictures, light and dark
 
+/** What one query gives every token; query -1 is the class token, or the mean of all where there is none. */
+function weightsOf(m: Matrix, p: Picture, query: number): Float32Array {
+  if (query >= 0 || p.first_patch > 0) return m.values.subarray(Math.max(0, query) * m.cols, (Math.max(0, query) + 1) * m.cols);
+  const mean = new Float32Array(m.cols);
+  for (let i = 0; i < m.rows; i++) for (let j = 0; j < m.cols; j++) mean[j] += (cell(m, i, j) || 0) / m.rows;
+  return mean;
+}
+
 interface Drawn {
   p: Picture;
   weights: Float32Array | number[]; // a token each
@@ -83,7 +91,7 @@ function Over({ p, m, query, side, grid, onPatch }: { p: Picture; m: Matrix; que
     target.height = h * ratio;
     const c = target.getContext("2d")!;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawPicture(c, { p, weights: m.values.subarray(query * m.cols, (query + 1) * m.cols), query, side, grid });
+    drawPicture(c, { p, weights: weightsOf(m, p, query), query, side, grid });
   }, [p, m, query, side, chosenTheme.value, systemDark.value]);
   const patchAt = (e: MouseEvent): number => {
     const r = canvas.current!.getBoundingClientRect();
@@ -100,7 +108,7 @@ function Over({ p, m, query, side, grid, onPatch }: { p: Picture; m: Matrix; que
         const last = p.first_patch + p.patch_rows * p.patch_columns - 1;
         const moves: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: p.patch_columns, ArrowUp: -p.patch_columns };
         if (e.key === "Escape") onPatch(-1);
-        else if (moves[e.key]) onPatch(Math.max(p.first_patch, Math.min(last, query + moves[e.key])));
+        else if (moves[e.key]) onPatch(query < p.first_patch ? p.first_patch : Math.max(p.first_patch, Math.min(last, query + moves[e.key])));
         else return;
         e.preventDefault();
       }}
@@ -113,8 +121,10 @@ export function PictureView({ t, site }: { t: Trace; site: Site }) {
   const layer = Math.min(s.l, site.layers - 1), head = Math.min(s.h, site.heads - 1);
   const rollout = s.what === "rollout";
   const m = useMap(t, { site, layer, head, what: rollout ? "rollout" : "weights" });
-  const query = Math.max(0, Math.min(site.queries - 1, s.q));
-  const title = `${s.m}: ${siteName[site.id] ?? site.id}, ${rollout ? `rollout to layer ${layer}` : `layer ${layer}, head ${head}`}, query ${query < p.first_patch ? t.tokens[site.rows][query] ?? query : `patch ${query - p.first_patch}`}`;
+  const query = s.q < p.first_patch ? -1 : Math.min(site.queries - 1, s.q);
+  const asked = query >= 0 ? `patch ${query - p.first_patch}` : p.first_patch > 0 ? "the class token" : "all patches";
+  const title = `${s.m}: ${siteName[site.id] ?? site.id}, ${rollout ? `rollout to layer ${layer}` : `layer ${layer}, head ${head}`}, query ${asked}`;
+  const weights = m ? weightsOf(m, p, query) : new Float32Array();
   const box = useRef<HTMLDivElement>(null);
   const [side, setSide] = useState(336);
   useEffect(() => {
@@ -123,14 +133,12 @@ export function PictureView({ t, site }: { t: Trace; site: Site }) {
     addEventListener("resize", fit);
     return () => removeEventListener("resize", fit);
   }, []);
-  const sum = (from: number, to: number) => {
-    let total = 0;
-    if (m) for (let j = from; j < to; j++) total += cell(m, query, j) || 0;
-    return total;
-  };
+  const sum = (from: number, to: number) => weights.subarray(from, to).reduce((a, v) => a + (v || 0), 0);
   const patches = p.first_patch + p.patch_rows * p.patch_columns;
   const own = sum(0, p.first_patch), onPatches = sum(p.first_patch, patches);
-  const text = `${(100 * onPatches).toFixed(1)} % of the weight lies on the picture, ${(100 * own).toFixed(1)} % on the class token; the brightest patch has the largest weight of this query.`;
+  const top = weights.subarray(p.first_patch, patches).reduce((a, v, k) => (v > a.v ? { v, k } : a), { v: -1, k: 0 });
+  const own_share = p.first_patch > 0 ? `, ${(100 * own).toFixed(1)} % on the class token` : "";
+  const text = `${(100 * onPatches).toFixed(1)} % of the weight of ${asked} lies on the picture${own_share}; the brightest patch, row ${Math.floor(top.k / p.patch_columns)}, column ${top.k % p.patch_columns}, has ${top.v.toFixed(4)}.`;
   useEffect(() => {
     if (!m) return;
     exporting.value = {
@@ -138,12 +146,12 @@ export function PictureView({ t, site }: { t: Trace; site: Site }) {
       svg: () => {
         const canvas = document.createElement("canvas");
         canvas.width = canvas.height = 448;
-        drawPicture(canvas.getContext("2d")!, { p, weights: m.values.subarray(query * m.cols, (query + 1) * m.cols), query, side: 448, grid: true });
+        drawPicture(canvas.getContext("2d")!, { p, weights, query, side: 448, grid: true });
         return svgOf(464, 500, `<text x="8" y="20" font-weight="bold">${escape(title)}</text><image x="8" y="32" width="448" height="448" href="${canvas.toDataURL("image/png")}"/>`);
       },
       csv: () => [csvLine(["token", "row", "column", "weight"]), ...Array.from({ length: m.cols }, (_, j) => {
         const k = j - p.first_patch;
-        return csvLine([j, k < 0 ? "class" : Math.floor(k / p.patch_columns), k < 0 ? "class" : k % p.patch_columns, Number.isNaN(cell(m, query, j)) ? "masked" : shortest(cell(m, query, j))]);
+        return csvLine([j, k < 0 ? "class" : Math.floor(k / p.patch_columns), k < 0 ? "class" : k % p.patch_columns, Number.isNaN(weights[j]) ? "masked" : shortest(weights[j])]);
       })].join("\n") + "\n",
     };
   }, [m, query]);
@@ -153,17 +161,19 @@ export function PictureView({ t, site }: { t: Trace; site: Site }) {
         <label>
           <input type="checkbox" checked={rollout} onChange={() => update({ what: rollout ? "weights" : "rollout" })} /> rollout through the layers
         </label>
-        <button type="button" disabled={query < p.first_patch} onClick={() => update({ q: -1 })}>Ask the class token</button>
+        <button type="button" disabled={query < 0} onClick={() => update({ q: -1 })}>{p.first_patch > 0 ? "Ask the class token" : "Ask all patches"}</button>
       </div>
       {m && (
-        <>
+        <div class="both">
+          <div>
           <Over p={p} m={m} query={query} side={side} grid onPatch={(q) => update({ q })} />
           <p class="caption">{text} {rollout && "A rollout multiplies the layers: half of each layer's mean attention, half of what passes by it."}</p>
-          <div class="own">
+          {p.first_patch > 0 && <div class="own">
             class token <span class="bar-cell"><span class="bar" style={{ width: `${100 * own}%`, background: css(colorTable("abs"), 0.6) }} /></span> <span class="n">{own.toFixed(4)}</span>
+          </div>}
           </div>
           {!rollout && <Multiples t={t} site={site} query={query} />}
-        </>
+        </div>
       )}
     </div>
   );

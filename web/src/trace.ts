@@ -51,6 +51,7 @@ export const siteName: Record<string, string> = {
   encoder: "encoder self-attention",
   decoder: "decoder self-attention",
   self: "self-attention",
+  alignment: "alignment: mean of the cross-attention",
 };
 
 export interface MapRequest {

@@ -1,12 +1,15 @@
 // Starts PyTorch and exchanges lines with it.
 #include "qkv/app/bench/torch_peer.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <csignal>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "qkv/base/error.h"
 
@@ -77,8 +80,9 @@ std::vector<std::string> blas_builds(const TorchSetup& setup) {
 
 TorchPeer::TorchPeer(const TorchSetup& setup, const std::string& blas)
     : name_(blas.empty() ? "PyTorch" : "PyTorch, " + blas.substr(0, blas.find('-'))) {
+  // Closed in other children, or this one would never see the end of its input.
   int to[2] = {-1, -1}, from[2] = {-1, -1};
-  if (pipe(to) != 0 || pipe(from) != 0) throw IoError("cannot make a pipe to PyTorch");
+  if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw IoError("cannot make a pipe to PyTorch");
   std::signal(SIGPIPE, SIG_IGN);  // a process that ended shows as an empty answer
   const std::vector<std::string> words = command_of(setup, blas);
   pid_ = fork();
@@ -96,7 +100,13 @@ TorchPeer::TorchPeer(const TorchSetup& setup, const std::string& blas)
 TorchPeer::~TorchPeer() {
   std::fclose(to_);  // it ends at the end of its input
   std::fclose(from_);
-  if (pid_ > 0) waitpid(pid_, nullptr, 0);
+  if (pid_ <= 0) return;
+  for (int i = 0; i < 200; ++i) {  // two seconds to end by itself
+    if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
 }
 
 double TorchPeer::ask(const std::string& request, const char* field) {

@@ -1,0 +1,60 @@
+// The bench command with tiny sizes: every case runs, rows say what they must, wrong usage is refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "app/run_program.h"
+#include "qkv/app/bench/cases.h"
+
+namespace qkv::app {
+namespace {
+
+using qkv::testing::expect_refused;
+using qkv::testing::run_program;
+
+std::vector<nlohmann::json> rows_of(const std::string& text) {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+TEST(Bench, RunsEveryCaseAndNamesTheLimits) {
+  const auto run = run_program({"bench", "--quick", "--json", "--threads", "1", "--rounds", "5"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto rows = rows_of(run.out);
+  ASSERT_EQ(rows.size(), 1 + bench::case_table().size());
+  EXPECT_EQ(rows[0]["case"], "limits");
+  EXPECT_GT(rows[0]["gflops"].get<double>(), 0);
+  std::set<std::string> names;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    names.insert(rows[i]["case"]);
+    EXPECT_EQ(rows[i]["runs"]["qkv"]["ms"].size(), 5u) << rows[i];
+    EXPECT_GT(rows[i]["rate"].get<double>(), 0) << rows[i];
+    EXPECT_GT(rows[i]["share_of_peak"].get<double>(), 0) << rows[i];
+  }
+  EXPECT_EQ(names.size(), bench::case_table().size());
+}
+
+TEST(Bench, RunsOneCaseForPeople) {
+  const auto run = run_program({"bench", "decode", "--only", "gpt", "--quick", "--threads", "2", "--rounds", "5"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("FMA peak"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("decode gpt  2 threads"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("PyTorch"), std::string::npos) << run.out;
+}
+
+TEST(Bench, Refusals) {
+  expect_refused({"bench", "dance"}, 2, "dance");
+  expect_refused({"bench", "train", "--only", "nothing"}, 2, "gpt dropout");
+  expect_refused({"bench", "--rounds", "2"}, 2, "--rounds");
+  expect_refused({"bench", "--target", "ABACUS"}, 2, "--target");
+  const auto run = run_program({"bench", "gemm", "--quick", "--threads", "1", "--torch", "/nowhere/python"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find("PyTorch did not answer"), std::string::npos) << run.err;
+}
+
+}  // namespace
+}  // namespace qkv::app
