@@ -25,12 +25,16 @@ AlignmentWeights alignment_weights(const std::vector<AttentionTrace>& attention)
     if (t.site == "cross") layers.push_back(&t);
   }
   if (layers.empty()) return {};
-  const AttentionTrace& from = *layers[layers.size() < 2 ? 0 : layers.size() - 2];
-  const auto rows = static_cast<size_t>(from.Lq), columns = static_cast<size_t>(from.Lk);
+  layers.erase(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(layers.size() / 2));
+  const AttentionTrace& top = *layers.back();
+  const auto rows = static_cast<size_t>(top.Lq), columns = static_cast<size_t>(top.Lk);
   AlignmentWeights mean(rows, std::vector<double>(columns, 0.0));
-  for (int64_t h = 0; h < from.H; ++h) {
-    const std::vector<double> w = from.scores({.h = h, .row_end = from.Lq}).to_doubles();
-    for (size_t i = 0; i < w.size(); ++i) mean[i / columns][i % columns] += w[i] / static_cast<double>(from.H);
+  const double share = 1.0 / static_cast<double>(top.H * static_cast<int64_t>(layers.size()));
+  for (const AttentionTrace* layer : layers) {
+    for (int64_t h = 0; h < layer->H; ++h) {
+      const std::vector<double> w = layer->scores({.h = h, .row_end = layer->Lq}).to_doubles();
+      for (size_t i = 0; i < w.size(); ++i) mean[i / columns][i % columns] += w[i] * share;
+    }
   }
   return mean;
 }

@@ -15,8 +15,7 @@ inline constexpr const char* kAlignmentSite = "alignment";
 /// Weights [target, source], row by row.
 using AlignmentWeights = std::vector<std::vector<double>>;
 
-/// The mean over the heads of the layer that aligns best: the only one, or the one before the last. Empty when nothing
-/// attends to the source.
+/// The mean over the heads of the upper half of the layers, which align best. Empty when nothing attends to the source.
 AlignmentWeights alignment_weights(const std::vector<AttentionTrace>& attention);
 /// The same as one more trace, of site kAlignmentSite with one head.
 AttentionTrace alignment_trace(const AlignmentWeights& weights);
