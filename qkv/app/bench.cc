@@ -1,4 +1,5 @@
 // qkv bench: how fast this machine is, how fast qkv is on it, and how fast PyTorch is doing the same work.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
