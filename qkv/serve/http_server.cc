@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "qkv/base/error.h"
 #include "qkv/serve/connection.h"
@@ -167,6 +168,8 @@ struct HttpServer::Impl {
   Turnstile turnstile;
   BoundedServer server;
   int port = 0;
+  std::mutex state;  // of the two below
+  bool stopping = false, running = false;
 };
 
 HttpServer::HttpServer(const HttpOptions& options) : impl_(std::make_unique<Impl>(options)) {
@@ -222,8 +225,26 @@ int HttpServer::bind() {
   return impl_->port;
 }
 
-void HttpServer::run() { impl_->server.listen_after_bind(); }
+void HttpServer::run() {
+  {
+    const std::lock_guard lock(impl_->state);
+    if (impl_->stopping) return;
+    impl_->running = true;
+  }
+  impl_->server.listen_after_bind();
+  const std::lock_guard lock(impl_->state);
+  impl_->running = false;
+}
 
-void HttpServer::stop() { impl_->server.stop(); }
+void HttpServer::stop() {
+  // The library forgets a stop that comes before it has begun to listen.
+  for (std::unique_lock lock(impl_->state);; lock.lock()) {
+    impl_->stopping = true;
+    if (!impl_->running || impl_->server.is_running()) break;
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  impl_->server.stop();
+}
 
 }  // namespace qkv::serve

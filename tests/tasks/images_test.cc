@@ -78,7 +78,7 @@ std::string base64(const Bytes& bytes) {
 TEST(Images, LearnsShapes) {
   const Settings s = small({{"train-size", "1500"},
                             {"validation-size", "200"},
-                            {"epochs", "6"},
+                            {"epochs", "14"},
                             {"flip", "false"},
                             {"erase", "0"},
                             {"shift", "1"}});
