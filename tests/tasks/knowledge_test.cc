@@ -119,7 +119,7 @@ TEST(KnowledgeData, LossOnTheSpanAlone) {
 double answered(bool reading, TempFolder& folder) {
   Settings finetune = small({{"stage", "finetune"}, {"epochs", "12"}, {"lr", "0.001"}, {"schedule", "linear"}});
   if (reading) {
-    const Settings pretrain = small({{"epochs", "20"},
+    const Settings pretrain = small({{"epochs", "40"},
                                      {"names", "0.8"},
                                      {"answers", "0.5"},
                                      {"questions", "1"},
