@@ -18,33 +18,23 @@ using testing::TempFolder;
 using Json = nlohmann::json;
 
 /// One run trained on shapes, shared by the tests that look at it.
-class TrainedOnShapes : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new TempFolder;
-    result_ = new ProgramRun(run_program({"train",    "images",   "--data",  "shapes",   "--train-size",
-                                          "400",      "--patch",  "7",       "--width",  "16",
-                                          "--layers", "2",        "--heads", "2",        "--validation-size",
-                                          "60",       "--epochs", "3",       "--warmup", "10",
-                                          "--batch",  "20",       "--out",   run(),      "--json"}));
+class TrainedOnShapes : public testing::TrainedRun<TrainedOnShapes> {
+ public:
+  static std::vector<std::string> command(const std::string& run) {
+    return {"train",    "images",   "--data",  "shapes",   "--train-size",
+            "400",      "--patch",  "7",       "--width",  "16",
+            "--layers", "2",        "--heads", "2",        "--validation-size",
+            "60",       "--epochs", "20",      "--warmup", "10",
+            "--batch",  "20",       "--out",   run,        "--json"};
   }
-  static void TearDownTestSuite() {
-    delete folder_;
-    delete result_;
-  }
-  static std::string run() { return *folder_ / "run"; }
-  static TempFolder* folder_;
-  static ProgramRun* result_;
 };
-TempFolder* TrainedOnShapes::folder_ = nullptr;
-ProgramRun* TrainedOnShapes::result_ = nullptr;
 
 TEST_F(TrainedOnShapes, SaysWhatCameOfIt) {
   ASSERT_EQ(result_->code, 0) << result_->err;
   const Json j = Json::parse(result_->out);
   EXPECT_EQ(j.at("task"), "images");
-  EXPECT_LT(j.at("loss").get<double>(), 2.3) << "a guess is log 8 = 2.08";
-  EXPECT_GT(j.at("accuracy").get<double>(), 0);
+  EXPECT_LT(j.at("loss").get<double>(), 2.0) << "a guess is log 8 = 2.08";
+  EXPECT_GT(j.at("accuracy").get<double>(), 0.2) << "a guess is 0.125";
   EXPECT_TRUE(j.at("accuracy_by_class").contains("crescent"));
   const std::string html = read_text(run() + "/report.html");
   for (const char* part :

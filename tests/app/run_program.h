@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,23 @@ inline void expect_refused(const std::vector<std::string>& arguments, int code, 
   EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << line << "\n" << run.err;
   EXPECT_NE(run.err.find(part), std::string::npos) << line << "\n" << run.err << "expected: " << part;
 }
+
+/// A run trained once for all tests of a suite: `class Suite : public TrainedRun<Suite>`, which says with what command
+/// in a public `static std::vector<std::string> command(const std::string& run)`.
+template <class Suite>
+class TrainedRun : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempFolder>();
+    result_ = std::make_unique<ProgramRun>(run_program(Suite::command(run())));
+  }
+  static void TearDownTestSuite() {
+    result_.reset();
+    folder_.reset();
+  }
+  static std::string run() { return *folder_ / "run"; }
+  inline static std::unique_ptr<TempFolder> folder_;
+  inline static std::unique_ptr<ProgramRun> result_;
+};
 
 }  // namespace qkv::testing

@@ -29,22 +29,12 @@ std::vector<std::string> small_run(const std::string& command, std::vector<std::
 }
 
 /// One trained run, shared by the tests that only look at it.
-class Trained : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new TempFolder;
-    result_ = new ProgramRun(run_program(small_run("train", {"--out", run(), "--json"})));
+class Trained : public testing::TrainedRun<Trained> {
+ public:
+  static std::vector<std::string> command(const std::string& run) {
+    return small_run("train", {"--out", run, "--json"});
   }
-  static void TearDownTestSuite() {
-    delete folder_;
-    delete result_;
-  }
-  static std::string run() { return *folder_ / "run"; }
-  static TempFolder* folder_;
-  static ProgramRun* result_;
 };
-TempFolder* Trained::folder_ = nullptr;
-ProgramRun* Trained::result_ = nullptr;
 
 TEST_F(Trained, JsonSaysEverything) {
   ASSERT_EQ(result_->code, 0) << result_->err;

@@ -30,22 +30,10 @@ std::vector<std::string> with(std::vector<std::string> more) {
 
 int64_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
-class Translator : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = new TempFolder;
-    result_ = new ProgramRun(run_program(with({"--out", run(), "--json"})));
-  }
-  static void TearDownTestSuite() {
-    delete folder_;
-    delete result_;
-  }
-  static std::string run() { return *folder_ / "run"; }
-  static TempFolder* folder_;
-  static ProgramRun* result_;
+class Translator : public testing::TrainedRun<Translator> {
+ public:
+  static std::vector<std::string> command(const std::string& run) { return with({"--out", run, "--json"}); }
 };
-TempFolder* Translator::folder_ = nullptr;
-ProgramRun* Translator::result_ = nullptr;
 
 TEST_F(Translator, JsonHasLossPerTokenAndPerWordAndBleu) {
   ASSERT_EQ(result_->code, 0) << result_->err;

@@ -13,11 +13,13 @@
 #include "qkv/data/images.h"
 #include "qkv/tasks/image_data.h"
 #include "qkv/tasks/image_report.h"
+#include "qkv/train/session.h"
 #include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
 #include "qkv/view/canvas.h"
 #include "qkv/view/picture.h"
 #include "qkv/view/report.h"
+#include "support/settings.h"
 
 namespace qkv {
 namespace {
@@ -25,29 +27,18 @@ namespace {
 using testing::message_of;
 using testing::TempFolder;
 
-Settings small(std::initializer_list<std::pair<const char*, const char*>> changes = {}) {
-  Settings s = images_settings();
-  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{{"data", "shapes"},
-                                                                                              {"train-size", "300"},
-                                                                                              {"validation-size", "50"},
-                                                                                              {"patch", "7"},
-                                                                                              {"width", "32"},
-                                                                                              {"layers", "2"},
-                                                                                              {"heads", "2"},
-                                                                                              {"batch", "25"},
-                                                                                              {"epochs", "2"},
-                                                                                              {"warmup", "10"}}) {
-    s.set(name, value);
-  }
-  for (const auto& [name, value] : changes) s.set(name, value);
-  return s;
-}
-
-double figure(const Metrics& metrics, const std::string& name) {
-  for (const auto& [key, value] : metrics) {
-    if (key == name) return value;
-  }
-  return std::nan("");
+Settings small(testing::Changes changes = {}) {
+  return testing::changed(testing::changed(images_settings(), {{"data", "shapes"},
+                                                               {"train-size", "300"},
+                                                               {"validation-size", "50"},
+                                                               {"patch", "7"},
+                                                               {"width", "32"},
+                                                               {"layers", "2"},
+                                                               {"heads", "2"},
+                                                               {"batch", "25"},
+                                                               {"epochs", "2"},
+                                                               {"warmup", "10"}}),
+                          changes);
 }
 
 Drawing drawing_of(const Raster& raster) {
@@ -83,15 +74,15 @@ TEST(Images, LearnsShapes) {
                             {"erase", "0"},
                             {"shift", "1"}});
   const auto task = make_images(s, "");
-  EXPECT_NEAR(figure(task->validate(), "loss"), std::log(8.0), 0.5);
+  EXPECT_NEAR(metric_of(task->validate(), "loss"), std::log(8.0), 0.5);
   const TrainResult result = Trainer(*task, trainer_options(s)).run();
-  EXPECT_GE(figure(result.best, "accuracy"), 0.5) << "a guess is 0.125";
+  EXPECT_GE(metric_of(result.best, "accuracy"), 0.5) << "a guess is 0.125";
 
   // What validate() says is what predict() does, and evaluate() on the test set is near it.
   const Evaluation own = task->evaluate(""), test = task->evaluate("test");
-  EXPECT_EQ(figure(own.metrics, "accuracy"), figure(task->validate(), "accuracy"));
-  EXPECT_NEAR(figure(test.metrics, "accuracy"), figure(own.metrics, "accuracy"), 0.15);
-  EXPECT_TRUE(std::isnan(figure(own.metrics, "mirrored_accuracy"))) << "only where mirror images were trained on";
+  EXPECT_EQ(metric_of(own.metrics, "accuracy"), metric_of(task->validate(), "accuracy"));
+  EXPECT_NEAR(metric_of(test.metrics, "accuracy"), metric_of(own.metrics, "accuracy"), 0.15);
+  EXPECT_TRUE(std::isnan(metric_of(own.metrics, "mirrored_accuracy"))) << "only where mirror images were trained on";
   ASSERT_EQ(own.breakdowns.size(), 1u);
   EXPECT_EQ(own.breakdowns[0].labels[0], "circle");
   double right = 0, all = 0;
@@ -100,7 +91,7 @@ TEST(Images, LearnsShapes) {
     all += static_cast<double>(own.breakdowns[0].counts[k]);
   }
   EXPECT_EQ(all, 200);
-  EXPECT_NEAR(right / all, figure(own.metrics, "accuracy"), 1e-9);
+  EXPECT_NEAR(right / all, metric_of(own.metrics, "accuracy"), 1e-9);
 }
 
 TEST(Images, SplitIsTheSameForEverySeedAndWithoutOverlap) {

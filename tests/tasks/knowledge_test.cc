@@ -14,6 +14,7 @@
 #include "qkv/tasks/knowledge_report.h"
 #include "qkv/train/session.h"
 #include "qkv/view/report.h"
+#include "support/settings.h"
 
 namespace qkv {
 namespace {
@@ -21,36 +22,25 @@ namespace {
 using testing::message_of;
 using testing::TempFolder;
 
-using Changes = std::initializer_list<std::pair<const char*, const char*>>;
+using testing::Changes;
 
 Settings small(Changes changes = {}) {
-  Settings s = knowledge_settings();
-  for (const auto& [name, value] : Changes{{"people", "40"},
-                                           {"places", "6"},
-                                           {"held", "6"},
-                                           {"width", "64"},
-                                           {"layers", "2"},
-                                           {"heads", "4"},
-                                           {"block", "96"},
-                                           {"batch", "32"},
-                                           {"lr", "0.004"},
-                                           {"warmup", "10"},
-                                           {"names", "0"},
-                                           {"answers", "0"},
-                                           {"ask", "0"},
-                                           {"questions", "0"},
-                                           {"span-weight", "1"}}) {
-    s.set(name, value);
-  }
-  for (const auto& [name, value] : changes) s.set(name, value);
-  return s;
-}
-
-double figure(const Metrics& metrics, const std::string& name) {
-  for (const auto& [key, value] : metrics) {
-    if (key == name) return value;
-  }
-  return std::nan("");
+  return testing::changed(testing::changed(knowledge_settings(), {{"people", "40"},
+                                                                  {"places", "6"},
+                                                                  {"held", "6"},
+                                                                  {"width", "64"},
+                                                                  {"layers", "2"},
+                                                                  {"heads", "4"},
+                                                                  {"block", "96"},
+                                                                  {"batch", "32"},
+                                                                  {"lr", "0.004"},
+                                                                  {"warmup", "10"},
+                                                                  {"names", "0"},
+                                                                  {"answers", "0"},
+                                                                  {"ask", "0"},
+                                                                  {"questions", "0"},
+                                                                  {"span-weight", "1"}}),
+                          changes);
 }
 
 std::vector<std::string> texts(KnowledgeData& data, int64_t epoch) {
@@ -137,7 +127,7 @@ double answered(bool reading, TempFolder& folder) {
   Trainer(*task, trainer_options(finetune)).run();
   const Evaluation e = task->evaluate("");
   EXPECT_NE(e.notes.at(0).find("of 12 answers are right"), std::string::npos) << e.notes.at(0);
-  return figure(e.metrics, "exact_match");
+  return metric_of(e.metrics, "exact_match");
 }
 
 TEST(Knowledge, ReadingIsWhatMakesItAnswer) {
@@ -181,15 +171,15 @@ TEST(Knowledge, RefusesWhatItCannotRead) {
   EXPECT_NE(message_of<IoError>([&] { task->evaluate(folder / "empty.tsv"); }).find("empty.tsv:2: empty line"),
             std::string::npos);
   EXPECT_TRUE(task->replace_missing());
-  EXPECT_EQ(figure(task->evaluate(folder / "odd.tsv").metrics, "exact_match"), 0);
+  EXPECT_EQ(metric_of(task->evaluate(folder / "odd.tsv").metrics, "exact_match"), 0);
 }
 
 TEST(Knowledge, BaselineIsOneAnswer) {
   const TempFolder folder;
   write_file_atomic(folder / "dev.tsv", std::string_view("Where was A born?\tRom\nWhere was B born?\tUlm\n"
                                                          "Where was C born?\tRom\nWhere was D born?\tBonn\n"));
-  EXPECT_EQ(figure(knowledge_baseline("Rom", folder / "dev.tsv").metrics, "exact_match"), 0.5);
-  EXPECT_EQ(figure(knowledge_baseline("rom", folder / "dev.tsv").metrics, "exact_match"), 0);
+  EXPECT_EQ(metric_of(knowledge_baseline("Rom", folder / "dev.tsv").metrics, "exact_match"), 0.5);
+  EXPECT_EQ(metric_of(knowledge_baseline("rom", folder / "dev.tsv").metrics, "exact_match"), 0);
 }
 
 TEST(Knowledge, StartsFromARunOfTheSameShapeOnly) {

@@ -10,38 +10,31 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/nn/attention.h"
+#include "qkv/train/session.h"
 #include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
+#include "support/settings.h"
 
 namespace qkv {
 namespace {
 
 using testing::message_of;
 
-Settings small(std::initializer_list<std::pair<const char*, const char*>> changes = {}) {
-  Settings s = reverse_settings();
-  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"max-length", "6"}, {"train-size", "800"}, {"validation-size", "80"}, {"hidden", "32"}, {"batch", "32"}}) {
-    s.set(name, value);
-  }
-  for (const auto& [name, value] : changes) s.set(name, value);
-  return s;
-}
-
-double figure(const Metrics& metrics, const std::string& name) {
-  for (const auto& [key, value] : metrics) {
-    if (key == name) return value;
-  }
-  return std::nan("");
+Settings small(testing::Changes changes = {}) {
+  return testing::changed(
+      testing::changed(
+          reverse_settings(),
+          {{"max-length", "6"}, {"train-size", "800"}, {"validation-size", "80"}, {"hidden", "32"}, {"batch", "32"}}),
+      changes);
 }
 
 TEST(Reverse, LearnsWithAttention) {
   const Settings s = small();
   const auto task = make_reverse(s, "");
-  const double before = figure(task->validate(), "loss");
+  const double before = metric_of(task->validate(), "loss");
   EXPECT_NEAR(before, std::log(6.0), 0.4);
   const TrainResult result = Trainer(*task, trainer_options(s)).run();
-  EXPECT_GE(figure(result.best, "exact_match"), 0.95);
+  EXPECT_GE(metric_of(result.best, "exact_match"), 0.95);
 
   // What validate() says is what predict() does.
   const std::vector<std::string> inputs = task->examples(10);
@@ -91,7 +84,7 @@ TEST(Reverse, EvaluatesByLengthToTwiceTheTrained) {
   }
   EXPECT_EQ(trained, 80);
   EXPECT_EQ(longer, 6 * 25);
-  EXPECT_NEAR(exact / 80, figure(e.metrics, "exact_match"), 1e-12);
+  EXPECT_NEAR(exact / 80, metric_of(e.metrics, "exact_match"), 1e-12);
   EXPECT_FALSE(e.errors.empty());
   for (const Case& c : e.errors) {
     EXPECT_EQ(c.expected, std::string(c.input.rbegin(), c.input.rend()));
@@ -104,9 +97,9 @@ TEST(Reverse, EveryMechanismTrainsAndTraces) {
     if (!spec.in_cross) continue;
     const Settings s = small({{"attention", spec.name}, {"steps", "12"}, {"epochs", "1"}, {"train-size", "400"}});
     const auto task = make_reverse(s, "");
-    const double before = figure(task->validate(), "loss");
+    const double before = metric_of(task->validate(), "loss");
     const TrainResult result = Trainer(*task, trainer_options(s)).run();
-    EXPECT_LT(figure(result.validation, "loss"), before) << spec.name;
+    EXPECT_LT(metric_of(result.validation, "loss"), before) << spec.name;
     {
       const int threads = num_threads();
       set_num_threads(threads == 1 ? 2 : 1);

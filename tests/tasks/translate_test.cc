@@ -12,47 +12,38 @@
 #include "qkv/base/parallel.h"
 #include "qkv/core/autograd.h"
 #include "qkv/data/bleu.h"
+#include "qkv/train/session.h"
 #include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
+#include "support/settings.h"
 
 namespace qkv {
 namespace {
 
+using testing::Changes;
 using testing::message_of;
 using testing::TempFolder;
-using Changes = std::initializer_list<std::pair<const char*, const char*>>;
 
 Settings small(const char* model, Changes changes = {}) {
-  Settings s = translate_settings();
-  for (const auto& [name, value] : Changes{{"model", model},
-                                           {"generated-size", "400"},
-                                           {"tokenizer", "word"},
-                                           {"width", "32"},
-                                           {"inner", "64"},
-                                           {"heads", "2"},
-                                           {"layers", "1"},
-                                           {"embedding", "24"},
-                                           {"hidden", "32"},
-                                           {"kq", "16"},
-                                           {"batch-tokens", "512"},
-                                           {"dropout", "0.1"},
-                                           {"schedule", "constant"},
-                                           {"warmup", "10"},
-                                           {"lr", "0.01"},
-                                           {"epochs", "2"},
-                                           {"average", "0"},
-                                           {"eval-bleu", "false"}}) {
-    s.set(name, value);
-  }
-  for (const auto& [name, value] : changes) s.set(name, value);
-  return s;
-}
-
-double figure(const Metrics& metrics, const std::string& name) {
-  for (const auto& [key, value] : metrics) {
-    if (key == name) return value;
-  }
-  return std::nan("");
+  return testing::changed(testing::changed(translate_settings(), {{"model", model},
+                                                                  {"generated-size", "400"},
+                                                                  {"tokenizer", "word"},
+                                                                  {"width", "32"},
+                                                                  {"inner", "64"},
+                                                                  {"heads", "2"},
+                                                                  {"layers", "1"},
+                                                                  {"embedding", "24"},
+                                                                  {"hidden", "32"},
+                                                                  {"kq", "16"},
+                                                                  {"batch-tokens", "512"},
+                                                                  {"dropout", "0.1"},
+                                                                  {"schedule", "constant"},
+                                                                  {"warmup", "10"},
+                                                                  {"lr", "0.01"},
+                                                                  {"epochs", "2"},
+                                                                  {"average", "0"},
+                                                                  {"eval-bleu", "false"}}),
+                          changes);
 }
 
 std::vector<float> weights_of(Task& task) {
@@ -85,9 +76,9 @@ TEST(Translate, BothFamiliesLearn) {
   for (const char* model : {"rnn", "transformer"}) {
     const Settings s = small(model);
     const auto task = make_translate(s, "");
-    const double before = figure(task->validate(), "loss");
+    const double before = metric_of(task->validate(), "loss");
     const TrainResult result = Trainer(*task, trainer_options(s)).run();
-    EXPECT_LT(figure(result.validation, "loss"), 0.7 * before) << model;
+    EXPECT_LT(metric_of(result.validation, "loss"), 0.7 * before) << model;
   }
 }
 
@@ -100,9 +91,9 @@ TEST(Translate, EveryVariantOfTheTransformerTrains) {
     Settings s = small("transformer", {{"steps", "25"}});
     for (const auto& [name, value] : changes) s.set(name, value);
     const auto task = make_translate(s, "");
-    const double before = figure(task->validate(), "loss");
+    const double before = metric_of(task->validate(), "loss");
     const TrainResult result = Trainer(*task, trainer_options(s)).run();
-    EXPECT_LT(figure(result.validation, "loss"), 0.9 * before) << changes.begin()->second;
+    EXPECT_LT(metric_of(result.validation, "loss"), 0.9 * before) << changes.begin()->second;
     const std::vector<std::string> inputs = task->examples(2);
     EXPECT_EQ(task->predict(inputs, {.beam = 2}).size(), 2u);
   }
@@ -136,10 +127,10 @@ TEST(Translate, FiguresAreWhatTheySay) {
   Task& task = trained();
   const NoGrad no_grad;
   const Evaluation e = task.evaluate("");
-  const double loss = figure(e.metrics, "loss");
-  EXPECT_NEAR(figure(e.metrics, "perplexity"), std::exp(loss), 1e-9 * std::exp(loss));
-  EXPECT_GT(figure(e.metrics, "loss_per_word"), loss);  // a word may be several tokens, never less than one
-  EXPECT_GE(figure(e.metrics, "bleu"), 0);
+  const double loss = metric_of(e.metrics, "loss");
+  EXPECT_NEAR(metric_of(e.metrics, "perplexity"), std::exp(loss), 1e-9 * std::exp(loss));
+  EXPECT_GT(metric_of(e.metrics, "loss_per_word"), loss);  // a word may be several tokens, never less than one
+  EXPECT_GE(metric_of(e.metrics, "bleu"), 0);
   ASSERT_EQ(e.notes.size(), 2u);
   EXPECT_NE(e.notes[0].find("BLEU = "), std::string::npos);
   EXPECT_NE(e.notes[1].find("tok:13a|smooth:exp"), std::string::npos);
@@ -166,7 +157,7 @@ TEST(Translate, EvaluatesFilesInTheirOrder) {
   write_file_atomic(folder / "a.en", std::string_view(target));
   // Compared with the task's own output, BLEU is perfect only if every line found its partner.
   const Evaluation e = task.evaluate(folder / "a.de," + (folder / "a.en"));
-  EXPECT_NEAR(figure(e.metrics, "bleu"), 100, 1e-9);
+  EXPECT_NEAR(metric_of(e.metrics, "bleu"), 100, 1e-9);
   EXPECT_TRUE(e.errors.empty());
   write_file_atomic(folder / "a.en", std::string_view("one line\n"));
   const auto evaluate = [&] { task.evaluate(folder / "a.de," + (folder / "a.en")); };
