@@ -10,7 +10,7 @@ import { Inspector } from "./inspector";
 import { LinesView } from "./lines";
 import { type Matrix, caption } from "./matrix";
 import { PictureView } from "./picture";
-import { type State, state, update } from "./state";
+import { type State, current, state, update } from "./state";
 import { StepsView } from "./steps";
 import { ask, siteName, trace, useMap } from "./trace";
 
@@ -104,7 +104,8 @@ export function Explore({ runs }: { runs: Run[] }) {
   const [over, setOver] = useState(-1);
   useEffect(() => {
     const usable = runs.filter((r) => !r.error && r.checkpoints.length > 0);
-    if (!runs.some((r) => r.id === s.m) && usable.length) update({ m: usable[0].id, c: "", x: s.m ? "" : s.x });
+    const { m, x } = current();
+    if (!runs.some((r) => r.id === m) && usable.length) update({ m: usable[0].id, c: "", x: m ? "" : x });
   }, [runs.length, s.m]);
   useEffect(() => void ask(), [s.m, s.c, s.x]);
   const t = trace.value;

@@ -3,37 +3,40 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, type Picture, type Run, getJson } from "./api";
 import { shorten, shown } from "./matrix";
 import { pictureCanvas } from "./picture";
-import { state, update } from "./state";
+import { current as named, state, update } from "./state";
 import { ask, busy, failure, trace } from "./trace";
+
+/** Inputs a run offers, with what they look like where they are pictures. */
+interface Examples {
+  run: string;
+  examples: string[];
+  pictures?: Picture[];
+}
+const none: Examples = { run: "", examples: [] };
 
 export function InputPanel({ runs }: { runs: Run[] }) {
   const s = state.value;
   const [text, setText] = useState(s.x);
-  const [examples, setExamples] = useState<string[]>([]);
-  const [seen, setSeen] = useState<Picture[]>([]);
+  const [given, setGiven] = useState(none);
   const run = runs.find((r) => r.id === s.m);
   const pictures = run?.task === "images" || !!trace.value?.picture;
   const look = (x: string) => (x === s.x ? void ask(true) : update({ x, q: -1 }));
   useEffect(() => setText(s.x), [s.x]);
   useEffect(() => {
-    setExamples([]);
-    setSeen([]);
     if (!run || run.error || !run.checkpoints.length) return;
     let current = true;
-    getJson<{ examples: string[]; pictures?: Picture[] }>(`/api/runs/${encodeURIComponent(run.id)}/examples`)
-      .then((a) => {
-        if (!current) return;
-        setExamples(a.examples);
-        setSeen(a.pictures ?? []);
-      })
+    getJson<Omit<Examples, "run">>(`/api/runs/${encodeURIComponent(run.id)}/examples`)
+      .then((a) => current && setGiven({ run: run.id, ...a }))
       .catch((e: ApiError) => current && (failure.value = { message: e.message, field: "model" }));
     return () => {
       current = false;
     };
   }, [s.m, run?.checkpoints.length === 0]);
+  const { examples, pictures: seen = [] } = given.run === s.m ? given : none;
   useEffect(() => {
-    if (!s.x && examples.length) update({ x: examples[0] });
-  }, [s.x, examples]);
+    const now = named();
+    if (now.m === given.run && !now.x && given.examples.length) update({ x: given.examples[0] });
+  }, [s.m, s.x, given]);
   const problem = failure.value;
   return (
     <aside class="panel input-panel">

@@ -58,8 +58,11 @@ export function parseHash(hash: string): { state: State; wrong: string[] } {
   return { state, wrong };
 }
 
+let address = ""; // the address that `state` stands for
+
 function read(): State {
-  const { state, wrong } = parseHash(location.hash);
+  address = location.hash;
+  const { state, wrong } = parseHash(address);
   if (wrong.length) notice.value = `The link's ${wrong.join(", ")} could not be read; the usual value is shown.`;
   return state;
 }
@@ -76,16 +79,23 @@ export function toHash(next: State): string {
   return `#/${next.view}${search ? `?${search}` : ""}`;
 }
 
+/** The state the address names now; its event may still be on the way when a link has just been followed. */
+export function current(): State {
+  if (location.hash !== address) state.value = read();
+  return state.value;
+}
+
 /** Changes the state; what a person would go back to (view, run, input) becomes a step of the history. */
 export function update(change: Partial<State>): void {
-  const before = state.value;
+  const before = current();
   const next = { ...before, ...change };
   state.value = next;
   if (next.x.length > longestInput && next.x !== before.x) notice.value = `The link leaves out the input: it is longer than ${longestInput} characters.`;
   const step = next.view !== before.view || (before.m !== "" && next.m !== before.m) || (before.x !== "" && next.x !== before.x) || (before.e !== "" && next.e !== before.e);
-  const address = toHash(next);
-  if (address !== location.hash) history[step ? "pushState" : "replaceState"](null, "", address);
+  const link = toHash(next);
+  if (link !== location.hash) history[step ? "pushState" : "replaceState"](null, "", link);
+  address = location.hash;
 }
 
-addEventListener("popstate", () => (state.value = read()));
-addEventListener("hashchange", () => (state.value = read()));
+addEventListener("popstate", current);
+addEventListener("hashchange", current);

@@ -202,6 +202,16 @@ export function exploreTests(site) {
     await bad.close();
   });
 
+  test("a link to another run takes that run's examples, not those on the screen", async () => {
+    const { page, close } = await open(site.browser, site.url, { hash: hashOf("explore", { m: "odd" }) });
+    await ready(page, ".map-box");
+    await page.goto(site.url + hashOf("explore", { m: "reverse-small" }));
+    await page.waitForFunction(() => /^[abcd]+$/.test(document.querySelector("#input").value));
+    await ready(page, ".map-box");
+    await page.waitForFunction(() => /^[abcd]+$/.test(document.querySelector(".examples .chip").title));
+    await close();
+  });
+
   test("thousands of tokens stay usable, and are left out of the link", async () => {
     const long = "abcd".repeat(600);
     const { page, close } = await open(site.browser, site.url, { hash: at() });
