@@ -9,6 +9,8 @@
 
 namespace qkv {
 
+constexpr int64_t kCandidates = 10;  // of each step in a trace
+
 /// The `most` likeliest tokens of every row of logits [T, V], best first (ties: the smaller id), with their share of
 /// softmax over all V.
 std::vector<std::vector<TracedCandidate>> likeliest(const Tensor& logits, int64_t most,

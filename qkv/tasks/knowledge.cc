@@ -166,14 +166,9 @@ TracedExample Knowledge::trace(const std::string& input) {
   std::vector<int64_t> ids = question_prompt(question[0], data_.vocabulary(), "'" + input + "'", missing_);
   ids.insert(ids.end(), best.tokens.begin(), best.tokens.end());
   if (static_cast<int64_t>(ids.size()) > block_) ids.pop_back();
-  TracedExample example;
+  TracedExample example = trace_reading(
+      model_, ids, [this](int64_t id) { return data_.vocabulary().decode(std::vector<int64_t>{id}); });
   example.output = data_.vocabulary().decode(best.tokens);
-  for (const int64_t id : ids) example.source.push_back(data_.vocabulary().decode(std::vector<int64_t>{id}));
-  TraceList traces;
-  Context ctx;
-  ctx.trace = &traces;
-  model_.hidden(TokenBatch(std::vector<std::vector<int64_t>>{ids}), ctx);
-  example.attention = traces.traces();
   return example;
 }
 

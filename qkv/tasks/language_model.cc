@@ -6,6 +6,7 @@
 #include "qkv/core/autograd.h"
 #include "qkv/nn/attention.h"
 #include "qkv/ops/ops.h"
+#include "qkv/tasks/candidates.h"
 
 namespace qkv {
 namespace {
@@ -102,6 +103,20 @@ MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples) 
     sum.targets += loss.targets;
   }
   return sum;
+}
+
+TracedExample trace_reading(const Gpt& model, const std::vector<int64_t>& ids,
+                            const std::function<std::string(int64_t)>& name) {
+  const NoGrad no_grad;
+  TracedExample example;
+  for (const int64_t id : ids) example.source.push_back(name(id));
+  TraceList traces;
+  Context ctx;
+  ctx.trace = &traces;
+  const Tensor logits = model.forward(TokenBatch(std::vector<std::vector<int64_t>>{ids}), ctx);
+  example.attention = traces.traces();
+  example.candidates = likeliest(logits, kCandidates, name);
+  return example;
 }
 
 }  // namespace qkv

@@ -1,7 +1,9 @@
 // What the tasks with a decoder-only language model share: its options, the loss of a packed batch, decoding.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "qkv/data/knowledge.h"
@@ -28,5 +30,9 @@ struct MeanLoss {
   double mean() const { return targets > 0 ? nats / static_cast<double>(targets) : 0; }
 };
 MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples);
+
+/// Traces the reading of `ids`: one token a row, and for each the likeliest tokens to come next.
+TracedExample trace_reading(const Gpt& model, const std::vector<int64_t>& ids,
+                            const std::function<std::string(int64_t)>& name);
 
 }  // namespace qkv

@@ -234,15 +234,10 @@ TracedExample Text::trace(const std::string& input) {
   if (static_cast<int64_t>(ids.size()) > block_) ids.resize(static_cast<size_t>(block_));
   const int64_t room = std::min<int64_t>(kShown, block_ - static_cast<int64_t>(ids.size()));
   const std::vector<int64_t> more = written(ids, room, {.temperature = 0}, Rng()).first;
-  TracedExample example;
-  example.output = text_of(*tokenizer_, more);
   ids.insert(ids.end(), more.begin(), more.end());
-  for (const int64_t id : ids) example.source.push_back(id == kEndId ? "↵" : tokenizer_->piece(id));
-  TraceList traces;
-  Context ctx;
-  ctx.trace = &traces;
-  model_->hidden(TokenBatch(std::vector<std::vector<int64_t>>{ids}), ctx);
-  example.attention = traces.traces();
+  TracedExample example =
+      trace_reading(*model_, ids, [this](int64_t id) { return id == kEndId ? "↵" : tokenizer_->piece(id); });
+  example.output = text_of(*tokenizer_, more);
   return example;
 }
 

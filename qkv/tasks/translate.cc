@@ -21,7 +21,6 @@ namespace {
 
 constexpr int64_t kDecodingTokens = 4096;  // source tokens decoded at once
 constexpr int64_t kExtraLength = 10;       // a translation may have 1.5 times the source's tokens and this many more
-constexpr int64_t kCandidates = 10;        // of each step in a trace
 constexpr uint64_t kForcingStream = 22;
 constexpr size_t kErrorsShown = 20;
 

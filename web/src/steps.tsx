@@ -26,8 +26,10 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
     return () => clearInterval(timer);
   }, [playing, site.queries]);
   const title = `${s.m}: ${siteName[site.id] ?? site.id}, layer ${layer}, head ${head}, step ${step}`;
-  // Rows of cross and decoder sites are tokens written; in a model that only reads, step i has read token i.
-  const candidates = t.candidates?.[step];
+  // Rows of cross and decoder sites are tokens written; in a model that reads on, step i has read token i and foresees
+  // token i + 1. An encoder's rows foresee nothing.
+  const written = site.rows === "target";
+  const candidates = written || t.tokens.target.length === 0 ? t.candidates?.[step] : undefined;
   useEffect(() => {
     if (!m || m.pool) return;
     exporting.value = {
@@ -39,10 +41,11 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
   if (!m) return <p>Loading…</p>;
   if (m.pool) return <p class="empty">This input is too long to follow step by step.</p>;
   const table = colorTable("abs");
-  const written = site.rows === "target";
+  const came = written ? m.rowLabels[step] : m.rowLabels[step + 1];
   const sentence = (): string => {
-    const p = candidates?.find((c) => c.token === m.rowLabels[step])?.p;
-    return `Step ${step}: ${written ? "wrote" : "read"} “${shown(m.rowLabels[step])}”${p !== undefined ? ` with probability ${p.toFixed(4)}` : ""}, looking with an entropy of ${(100 * rowEntropy(m, step)).toFixed(0)} % of the possible.`;
+    const p = candidates?.find((c) => c.token === came)?.p;
+    const how = p === undefined ? "" : written ? ` with probability ${p.toFixed(4)}` : `, foresaw “${shown(came)}” with probability ${p.toFixed(4)}`;
+    return `Step ${step}: ${written ? "wrote" : "read"} “${shown(m.rowLabels[step])}”${how}, looking with an entropy of ${(100 * rowEntropy(m, step)).toFixed(0)} % of the possible.`;
   };
   const stepSvg = (): string => {
     const out = [`<text x="8" y="20" font-weight="bold">${escape(title)}</text>`];
@@ -93,8 +96,8 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
         </section>
         {candidates && (
           <section>
-            <h3>What might come here</h3>
-            <Bars rows={[...candidates.map((c): [string, number, boolean] => [c.token, c.p, c.token === m.rowLabels[step]]), ["all others", Math.max(0, 1 - candidates.reduce((a, c) => a + c.p, 0)), false]]} color={css(table, 0.5)} />
+            <h3>{written ? "What might come here" : "What might come next"}</h3>
+            <Bars rows={[...candidates.map((c): [string, number, boolean] => [c.token, c.p, c.token === came]), ["all others", Math.max(0, 1 - candidates.reduce((a, c) => a + c.p, 0)), false]]} color={css(table, 0.5)} />
           </section>
         )}
       </div>

@@ -21,11 +21,15 @@ function train(name, ...words) {
   qkv("train", "reverse", "--out", join(runs, name), "--validation-size", "60", "--eval-every", "20", "--checkpoint-every", "20", "--keep", "100", ...words);
 }
 
-/** Two heads, trained until it can do it; one with odd letters; one folder that is no run at all. */
+/** Two heads, trained until it can do it; one with odd letters; one small model of every other task; no run at all. */
 export function trainModels() {
   mkdirSync(runs, { recursive: true });
   train("reverse-small", "--attention", "multi-head", "--heads", "2", "--max-length", "10", "--train-size", "3000", "--epochs", "6");
   train("odd", "--alphabet", oddLetters, "--max-length", "12", "--train-size", "1000", "--epochs", "2");
+  const small = ["--layers", "2", "--heads", "2", "--width", "32"];
+  qkv("train", "translate", "--out", join(runs, "translate-small"), "--model", "transformer", ...small, "--inner", "64", "--vocabulary", "300", "--generated-size", "300", "--epochs", "3", "--warmup", "20");
+  qkv("train", "images", "--out", join(runs, "images-small"), "--data", "shapes", "--train-size", "400", "--epochs", "2", ...small);
+  qkv("train", "text", "--out", join(runs, "text-small"), "--generated-size", "300", "--block", "48", "--epochs", "1", ...small);
   mkdirSync(join(runs, "broken"));
   writeFileSync(join(runs, "broken", "config.json"), "{ this is not JSON");
 }

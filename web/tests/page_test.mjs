@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { exploreTests } from "./explore_tests.mjs";
 import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
+import { modelTests } from "./models_tests.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
 
@@ -12,6 +13,7 @@ const site = { url: server.url, errors: server.errors, browser: await launch() }
 
 unitTests();
 exploreTests(site);
+modelTests(site);
 viewTests(site);
 
 test("the server ends in an orderly way when asked to", async () => {
