@@ -51,6 +51,12 @@ Trace::Trace(std::string id, TracedExample example, std::string weights)
   }
 }
 
+int64_t Trace::vectors() const {
+  int64_t n = 0;
+  for (const AttentionTrace& t : example_.attention) n += t.H * (t.Lq + t.Lk);
+  return n;
+}
+
 const TraceSite& Trace::site(const std::string& id) const {
   for (const TraceSite& s : sites_) {
     if (s.id == id || id.empty()) return s;
@@ -241,7 +247,11 @@ std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const st
   }
   std::lock_guard lock(mutex_);
   kept_.push_front(trace);
-  if (kept_.size() > kKept) kept_.pop_back();
+  vectors_ += trace->vectors();
+  while (vectors_ > kKeptVectors && kept_.size() > 1) {
+    vectors_ -= kept_.back()->vectors();
+    kept_.pop_back();
+  }
   return trace;
 }
 

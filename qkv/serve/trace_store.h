@@ -52,6 +52,8 @@ class Trace {
   const std::string& weights() const { return weights_; }
   const TracedExample& example() const { return example_; }
   const std::vector<TraceSite>& sites() const { return sites_; }
+  /// Queries and keys it keeps, of all heads and layers.
+  int64_t vectors() const;
   /// Throws HttpError 400 naming the field.
   const TraceSite& site(const std::string& id) const;
   /// [rows, cols] after pooling; NaN where a key is hidden.
@@ -70,7 +72,7 @@ class Trace {
   std::vector<TraceSite> sites_;
 };
 
-/// The last traces, by id; an id is a hash of model, checkpoint and input.
+/// The last traces, by id, as many as a budget of attended tokens allows; an id is a hash of model, checkpoint and input.
 class TraceStore {
  public:
   /// Longest text; a longer one would keep the server busy for minutes.
@@ -83,10 +85,12 @@ class TraceStore {
   std::shared_ptr<const Trace> find(const std::string& id);
 
  private:
-  static constexpr size_t kKept = 12;
+  // Queries and keys of all heads together, some 64 MiB: several inputs of thousands of tokens, hundreds of sentences.
+  static constexpr int64_t kKeptVectors = 1 << 19;
   ModelStore& models_;
   std::mutex mutex_;
-  std::list<std::shared_ptr<const Trace>> kept_;
+  std::list<std::shared_ptr<const Trace>> kept_;  // the last one used first
+  int64_t vectors_ = 0;                           // of all that are kept
 };
 
 }  // namespace qkv::serve
