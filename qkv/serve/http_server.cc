@@ -5,9 +5,10 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
+#include <list>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 
 #include "qkv/base/error.h"
@@ -22,46 +23,78 @@ std::string error_body(const std::string& what, const std::string& field) {
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Lets `computing` handlers work and `waiting` wait; the others are told to come back.
-class Turnstile {
+// Heavy handlers take turns on a few threads of their own: what a kernel keeps for its thread is kept that many times,
+// not once for each connection. `waiting` handlers may wait; the others are told to come back.
+class Workers {
  public:
-  Turnstile(int computing, int waiting, double seconds) : free_(computing), room_(waiting), seconds_(seconds) {}
-
-  class Turn {
-   public:
-    explicit Turn(Turnstile& t) : turnstile_(t) { t.enter(); }
-    ~Turn() { turnstile_.leave(); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    Turnstile& turnstile_;
-  };
-
-  void enter() {
-    std::unique_lock lock(mutex_);
-    if (free_ == 0) {
-      if (room_ == 0) throw HttpError(503, "the server is busy; try again in a moment");
-      --room_;
-      const bool turn = freed_.wait_for(lock, std::chrono::duration<double>(seconds_), [&] { return free_ > 0; });
-      ++room_;
-      if (!turn) throw HttpError(503, "the server is busy; try again in a moment");
-    }
-    --free_;
+  Workers(int computing, int waiting, double seconds) : room_(waiting), seconds_(seconds), idle_(computing) {
+    for (int i = 0; i < computing; ++i) threads_.emplace_back([this] { serve(); });
   }
-  void leave() {
+  ~Workers() {
     {
       std::lock_guard lock(mutex_);
-      ++free_;
+      stopping_ = true;
     }
-    freed_.notify_one();
+    changed_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  /// Returns when the work is done, with what it threw. Throws HttpError 503 when its turn does not come.
+  void run(const std::function<void()>& work) {
+    Job job{&work};
+    std::unique_lock lock(mutex_);
+    if (static_cast<int>(jobs_.size()) >= room_ + idle_) throw HttpError(503, kBusy);
+    jobs_.push_back(&job);
+    changed_.notify_all();
+    const auto turn = [&] { return job.begun; };
+    if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds_), turn)) {
+      jobs_.remove(&job);
+      throw HttpError(503, kBusy);
+    }
+    changed_.wait(lock, [&] { return job.done; });
+    if (job.error) std::rethrow_exception(job.error);
   }
 
  private:
+  struct Job {
+    const std::function<void()>* work;
+    bool begun = false, done = false;
+    std::exception_ptr error = {};
+  };
+  static constexpr const char* kBusy = "the server is busy; try again in a moment";
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      Job& job = *jobs_.front();
+      jobs_.pop_front();
+      job.begun = true;
+      --idle_;
+      lock.unlock();
+      try {
+        (*job.work)();
+      } catch (...) {
+        job.error = std::current_exception();
+      }
+      lock.lock();
+      ++idle_;
+      job.done = true;
+      changed_.notify_all();
+    }
+  }
+
   std::mutex mutex_;
-  std::condition_variable freed_;
-  int free_, room_;
+  std::condition_variable changed_;
+  std::list<Job*> jobs_;  // not yet begun
+  int room_;
   double seconds_;
+  int idle_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
 };
 
 HttpRequest request_of(const httplib::Request& from) {
@@ -107,7 +140,7 @@ ConnectionLimits limits_of(const HttpOptions& o) {
 
 struct HttpServer::Impl {
   explicit Impl(const HttpOptions& o)
-      : options(o), turnstile(o.computing, o.waiting, o.turn_seconds), server(limits_of(o)) {}
+      : options(o), workers(o.computing, o.waiting, o.turn_seconds), server(limits_of(o)) {}
 
   // Whether a Host header names this server: loopback names, the address it listens on, and the right port.
   bool own_host(std::string host) const {
@@ -132,9 +165,13 @@ struct HttpServer::Impl {
   httplib::Server::Handler guarded(HttpHandler handler, Work work) {
     return [this, work, handler = std::move(handler)](const httplib::Request& from, httplib::Response& to) {
       try {
-        std::optional<Turnstile::Turn> turn;
-        if (work == Work::heavy) turn.emplace(turnstile);
-        const HttpResponse answer = handler(request_of(from));
+        HttpResponse answer;
+        const auto respond = [&] { answer = handler(request_of(from)); };
+        if (work == Work::heavy) {
+          workers.run(respond);
+        } else {
+          respond();
+        }
         to.status = answer.status;
         for (const auto& [name, value] : answer.headers) to.set_header(name, value);
         to.set_content(answer.body, answer.type.c_str());
@@ -165,7 +202,7 @@ struct HttpServer::Impl {
   }
 
   HttpOptions options;
-  Turnstile turnstile;
+  Workers workers;
   BoundedServer server;
   int port = 0;
   std::mutex state;  // of the two below

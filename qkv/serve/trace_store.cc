@@ -248,7 +248,7 @@ std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const st
   std::lock_guard lock(mutex_);
   kept_.push_front(trace);
   vectors_ += trace->vectors();
-  while (vectors_ > kKeptVectors && kept_.size() > 1) {
+  while (kept_.size() > kMost || (vectors_ > kKeptVectors && kept_.size() > 1)) {
     vectors_ -= kept_.back()->vectors();
     kept_.pop_back();
   }

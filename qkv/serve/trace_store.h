@@ -85,8 +85,9 @@ class TraceStore {
   std::shared_ptr<const Trace> find(const std::string& id);
 
  private:
-  // Queries and keys of all heads together, some 64 MiB: several inputs of thousands of tokens, hundreds of sentences.
+  // Queries and keys of all heads together, some 64 MiB: a few inputs of thousands of tokens, or kMost sentences.
   static constexpr int64_t kKeptVectors = 1 << 19;
+  static constexpr size_t kMost = 128;
   ModelStore& models_;
   std::mutex mutex_;
   std::list<std::shared_ptr<const Trace>> kept_;  // the last one used first
