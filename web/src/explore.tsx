@@ -110,7 +110,7 @@ export function Explore({ runs }: { runs: Run[] }) {
   useEffect(() => void ask(), [s.m, s.c, s.x]);
   const t = trace.value;
   const site = t?.sites.find((x) => x.id === s.s) ?? t?.sites[0];
-  const tabs = (["picture", "map", "lines", "heads", "steps"] as const).filter((tab) => tab !== "picture" || t?.picture);
+  const tabs = (["picture", "map", "lines", "heads", "steps"] as const).filter((tab) => (tab === "picture" ? !!t?.picture : tab !== "steps" || !t?.picture));
   const tab: Tab = s.tab && tabs.includes(s.tab) ? s.tab : tabs[0];
   useEffect(() => {
     exporting.value = null;

@@ -67,7 +67,7 @@ export function InputPanel({ runs }: { runs: Run[] }) {
         <label>
           Input
           <textarea
-            id="input" rows={text.length > 60 ? 6 : 3} value={text.startsWith("data:") ? "(a drawn or chosen picture)" : text} spellcheck={false} aria-invalid={problem?.field === "input"}
+            id="input" rows={Math.max(2, Math.min(6, Math.ceil(text.length / 28)))} value={text.startsWith("data:") ? "(a drawn or chosen picture)" : text} spellcheck={false} aria-invalid={problem?.field === "input"}
             onInput={(e) => setText(e.currentTarget.value)}
             onKeyDown={(e) => {
               if (e.key === "Enter" && !e.shiftKey) {
