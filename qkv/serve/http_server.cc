@@ -1,6 +1,8 @@
 // The server: cpp-httplib underneath, with the limits and checks it does not have.
 #include "qkv/serve/http_server.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -28,7 +30,12 @@ std::string error_body(const std::string& what, const std::string& field) {
 class Workers {
  public:
   Workers(int computing, int waiting, double seconds) : room_(waiting), seconds_(seconds), idle_(computing) {
+    // Signals are for the program that made the server.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     for (int i = 0; i < computing; ++i) threads_.emplace_back([this] { serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Workers() {
     {
