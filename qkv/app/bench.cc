@@ -20,6 +20,7 @@ using bench::Measured;
 
 struct BenchOptions {
   std::string what = "all", only, python, target;
+  std::vector<std::string> folders;
   bool json = false, quick = false;
   int rounds = 7;
   std::vector<int> threads;
@@ -113,6 +114,7 @@ void run_cases(const BenchOptions& o, const Limits& limits) {
   how.rounds = o.rounds;
   how.threads = limits.threads;
   how.slice = o.quick ? 0 : 0.2;
+  how.folders = o.folders;
   how.torch = torch_setup(o);
   if (how.torch) how.torch->threads = limits.threads;
   for (const BenchCase& c : bench::case_table()) {
@@ -144,8 +146,8 @@ void check_only(const BenchOptions& o) {
 int run_bench(const Arguments& arguments) {
   BenchOptions o;
   CLI::App cli("how fast the machine is, how fast qkv is on it, and PyTorch beside it", "bench");
-  cli.add_option("what", o.what, "train, decode, attention, gemm or all [all]")
-      ->check(CLI::IsMember({"train", "decode", "attention", "gemm", "all"}))
+  cli.add_option("what", o.what, "train, epoch, decode, attention, gemm or all [all]")
+      ->check(CLI::IsMember({"train", "epoch", "decode", "attention", "gemm", "all"}))
       ->type_name("");
   cli.add_option("--threads", o.threads, "thread counts, as in 1,2 [1 and all cores]")
       ->delimiter(',')
@@ -153,6 +155,10 @@ int run_bench(const Arguments& arguments) {
       ->type_name("N");
   cli.add_option("--torch", o.python, "a Python with torch, measured turn by turn with qkv")->type_name("PYTHON");
   cli.add_option("--only", o.only, "one case, by its name")->type_name("CASE");
+  cli.add_option("--data", o.folders,
+                 "text of the epochs: Multi30k's layout, or wiki.txt in it; may be repeated [generated]")
+      ->check(CLI::ExistingDirectory.description(""))
+      ->type_name("DIR");
   cli.add_option("--rounds", o.rounds, "timing rounds [7]")->check(CLI::Range(5, 1000).description(""))->type_name("N");
   cli.add_option("--target", o.target, "instruction set, as AVX2; PyTorch is held to it too [the best]")
       ->check(CLI::IsMember(kernels::simd_targets()))

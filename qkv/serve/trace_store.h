@@ -72,7 +72,8 @@ class Trace {
   std::vector<TraceSite> sites_;
 };
 
-/// The last traces, by id, as many as a budget of attended tokens allows; an id is a hash of model, checkpoint and input.
+/// The last traces, by id, as many as a budget of attended tokens allows; an id is a hash of model, checkpoint and
+/// input.
 class TraceStore {
  public:
   /// Longest text; a longer one would keep the server busy for minutes.

@@ -166,8 +166,8 @@ TracedExample Knowledge::trace(const std::string& input) {
   std::vector<int64_t> ids = question_prompt(question[0], data_.vocabulary(), "'" + input + "'", missing_);
   ids.insert(ids.end(), best.tokens.begin(), best.tokens.end());
   if (static_cast<int64_t>(ids.size()) > block_) ids.pop_back();
-  TracedExample example = trace_reading(
-      model_, ids, [this](int64_t id) { return data_.vocabulary().decode(std::vector<int64_t>{id}); });
+  TracedExample example =
+      trace_reading(model_, ids, [this](int64_t id) { return data_.vocabulary().decode(std::vector<int64_t>{id}); });
   example.output = data_.vocabulary().decode(best.tokens);
   return example;
 }

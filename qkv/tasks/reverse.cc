@@ -19,7 +19,7 @@ constexpr uint64_t kWeightStream = 1;
 constexpr int64_t kEvaluationBatch = 256;
 constexpr int64_t kLongerPerLength = 25;  // strings of each length beyond those trained on
 constexpr size_t kErrorsShown = 20;
-constexpr int64_t kSlack = 5;        // letters a prediction may be too long by, so that errors of length are seen
+constexpr int64_t kSlack = 5;  // letters a prediction may be too long by, so that errors of length are seen
 
 std::vector<std::string> cross_mechanisms() {
   std::vector<std::string> names;

@@ -46,6 +46,26 @@ TEST(Bench, RunsOneCaseForPeople) {
   EXPECT_EQ(run.out.find("PyTorch"), std::string::npos) << run.out;
 }
 
+TEST(Bench, EpochsReadTheTextTheyAreGiven) {
+  const qkv::testing::TempFolder text;
+  write_file_atomic(text / "wiki.txt",
+                    std::string_view("Ada was born in Oz.\nBob was born in Ur.\nCem lives in Ys.\n"));
+  const std::string folder = text / ".";
+  const auto of_text = run_program({"bench", "epoch", "--only", "reading", "--data", folder, "--quick", "--json",
+                                    "--threads", "1", "--rounds", "5"});
+  ASSERT_EQ(of_text.code, 0) << of_text.err;
+  nlohmann::json sizes;
+  for (const bench::BenchCase& c : bench::case_table()) {
+    if (std::string(c.name) == "reading") sizes = bench::sizes_of(c, true);
+  }
+  sizes["every"] = 1;
+  bench::add_text(sizes, {folder});
+  ASSERT_EQ(sizes["batches"].size(), 2u);  // two and one of three documents
+  EXPECT_EQ(sizes["batches"][1].size(), 1u);
+  EXPECT_EQ(sizes["batches"][0][0][0].size(), sizes["batches"][0][0][1].size());
+  expect_refused({"bench", "epoch", "--data", folder + "/none"}, 2, "none");
+}
+
 TEST(Bench, Refusals) {
   expect_refused({"bench", "dance"}, 2, "dance");
   expect_refused({"bench", "train", "--only", "nothing"}, 2, "gpt dropout");

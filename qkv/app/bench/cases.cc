@@ -29,6 +29,10 @@ constexpr BenchCase kCases[] = {
      "{" QKV_TRANSFORMER R"(, "batch": 128, "length": 20, "dropout": 0.0})"},
     {"train", "vit", "ViT, 6 layers of 128, 128 images of 50 tokens",
      R"({"model": "vit", "patch": 4, "width": 128, "heads": 4, "layers": 6, "classes": 10, "batch": 128})"},
+    {"epoch", "translation", "Transformer, dropout 0.1: every eighth batch of 128 sentence pairs, sorted by length",
+     "{" QKV_TRANSFORMER R"(, "batch": 128, "dropout": 0.1, "every": 8, "texts": 20000})"},
+    {"epoch", "reading", "GPT, dropout 0.1: every fourth batch of 128 documents with a hidden span",
+     "{" QKV_GPT R"(, "batch": 128, "dropout": 0.1, "every": 4, "texts": 1000})"},
     {"decode", "gpt", "GPT writes 100 characters after 10, one sequence",
      "{" QKV_GPT R"(, "length": 10, "steps": 100, "dropout": 0.0})"},
     {"decode", "transformer", "Transformer translates 20 tokens into 20, one sentence",
@@ -74,7 +78,7 @@ nlohmann::json sizes_of(const BenchCase& c, bool quick) {
   nlohmann::json sizes = nlohmann::json::parse(c.sizes);
   sizes["kind"] = c.kind;
   if (!quick) return sizes;
-  static constexpr std::array<std::pair<const char*, int64_t>, 13> kMost{{{"batch", 2},
+  static constexpr std::array<std::pair<const char*, int64_t>, 14> kMost{{{"batch", 2},
                                                                           {"length", 6},
                                                                           {"steps", 3},
                                                                           {"queries", 32},
@@ -86,7 +90,8 @@ nlohmann::json sizes_of(const BenchCase& c, bool quick) {
                                                                           {"K", 64},
                                                                           {"N", 64},
                                                                           {"layers", 1},
-                                                                          {"hidden", 32}}};
+                                                                          {"hidden", 32},
+                                                                          {"texts", 64}}};
   for (const auto& [name, most] : kMost) {
     if (sizes.contains(name)) sizes[name] = std::min<int64_t>(most, sizes[name]);
   }
@@ -96,6 +101,7 @@ nlohmann::json sizes_of(const BenchCase& c, bool quick) {
 Work build_work(const nlohmann::json& sizes) {
   const std::string kind = sizes.at("kind");
   if (kind == "train") return build_training(sizes);
+  if (kind == "epoch") return build_epoch(sizes);
   if (kind == "decode") return build_decoding(sizes);
   if (kind == "attention") return build_attention(sizes);
   if (kind == "gemm") return build_gemm(sizes);

@@ -6,11 +6,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace qkv::bench {
 
 struct BenchCase {
-  const char* kind;   // train, decode, attention, gemm
+  const char* kind;   // train, epoch, decode, attention, gemm
   const char* name;   // what --only matches
   const char* title;  // one line for people
   const char* sizes;  // JSON
@@ -20,6 +21,10 @@ struct BenchCase {
 std::span<const BenchCase> case_table();
 /// A case's sizes with its kind; `quick` makes batch, lengths and vocabularies tiny.
 nlohmann::json sizes_of(const BenchCase& c, bool quick);
+
+/// Gives the sizes of an epoch case its text: "batches" of pairs of id sequences, from the folder that has such text
+/// (wiki.txt, or Multi30k's layout) or generated. Throws IoError, ConfigError.
+void add_text(nlohmann::json& sizes, const std::vector<std::string>& folders);
 
 /// A case ready to run.
 struct Work {
@@ -34,6 +39,7 @@ struct Work {
 /// Builds a case. Throws ConfigError on sizes that do not fit.
 Work build_work(const nlohmann::json& sizes);
 Work build_training(const nlohmann::json& sizes);
+Work build_epoch(const nlohmann::json& sizes);
 Work build_decoding(const nlohmann::json& sizes);
 Work build_attention(const nlohmann::json& sizes);
 Work build_gemm(const nlohmann::json& sizes);

@@ -67,7 +67,9 @@ std::vector<double> Measured::ratios() const {
 }
 
 Measured measure(const BenchCase& c, bool quick, const MeasureOptions& options) {
-  const nlohmann::json sizes = sizes_of(c, quick);
+  nlohmann::json sizes = sizes_of(c, quick);
+  const bool epoch = std::strcmp(c.kind, "epoch") == 0;
+  if (epoch) add_text(sizes, options.folders);
   forget_peak_memory();
   const double before = own_status("VmRSS");
   Measured m;
@@ -76,7 +78,7 @@ Measured measure(const BenchCase& c, bool quick, const MeasureOptions& options) 
   if (options.torch) {
     for (const std::string& blas : blas_builds(*options.torch)) {
       // The tuned build for training is known; for decoding and single products the better one is found here.
-      if (!peers.empty() && std::strcmp(c.kind, "train") == 0) break;
+      if (!peers.empty() && (epoch || std::strcmp(c.kind, "train") == 0)) break;
       peers.push_back(std::make_unique<TorchPeer>(*options.torch, blas));
       const auto count = static_cast<int64_t>(peers.back()->build(sizes.dump()));
       if (count != m.work.parameters) {

@@ -15,6 +15,7 @@ struct MeasureOptions {
   double slice = 0.2;  // seconds of one sample, at least one run
   int threads = 1;
   std::optional<TorchSetup> torch;
+  std::vector<std::string> folders = {};  // of real text for the epochs
 };
 
 struct Contestant {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "qkv/app/bench/cases.h"
+#include "qkv/app/bench/model_sizes.h"
 #include "qkv/base/error.h"
 #include "qkv/models/gpt.h"
 #include "qkv/models/seq2seq.h"
@@ -17,6 +18,40 @@ namespace {
 using Sizes = nlohmann::json;
 
 int64_t size(const Sizes& s, const char* name) { return s.at(name).get<int64_t>(); }
+
+}  // namespace
+
+double layer_flops(double width, double inner, double keys) {
+  return 2 * (4 * width * width + 2 * width * inner) + 4 * keys * width;
+}
+
+GptConfig gpt_config(const nlohmann::json& s) {
+  GptConfig c;
+  c.vocabulary = size(s, "vocabulary");
+  c.block = size(s, "block");
+  c.width = size(s, "width");
+  c.heads = size(s, "heads");
+  c.layers = size(s, "layers");
+  c.dropout = s.at("dropout");
+  return c;
+}
+
+TransformerConfig transformer_config(const nlohmann::json& s) {
+  TransformerConfig c;
+  c.source_vocabulary = c.target_vocabulary = size(s, "vocabulary");
+  c.width = size(s, "width");
+  c.heads = size(s, "heads");
+  c.inner = size(s, "inner");
+  c.encoder_layers = c.decoder_layers = size(s, "layers");
+  c.pre_norm = false;
+  c.positions = Positions::learned;
+  c.longest = size(s, "block");
+  c.tying = Tying::none;
+  c.dropout = s.at("dropout");
+  return c;
+}
+
+namespace {
 
 std::vector<int64_t> random_ids(int64_t n, int64_t vocabulary, Rng& rng) {
   std::vector<int64_t> ids(static_cast<size_t>(n));
@@ -50,22 +85,6 @@ Work training_of(Trained t, const char* unit) {
     optimizer->step(1e-4);
   };
   return work;
-}
-
-// Products of one token of a layer: q, k, v, output and the feed-forward block, and attention to `keys`.
-double layer_flops(double width, double inner, double keys) {
-  return 2 * (4 * width * width + 2 * width * inner) + 4 * keys * width;
-}
-
-GptConfig gpt_config(const Sizes& s) {
-  GptConfig c;
-  c.vocabulary = size(s, "vocabulary");
-  c.block = size(s, "block");
-  c.width = size(s, "width");
-  c.heads = size(s, "heads");
-  c.layers = size(s, "layers");
-  c.dropout = s.at("dropout");
-  return c;
 }
 
 Trained gpt_training(const Sizes& s, Rng& rng) {
@@ -126,21 +145,6 @@ Trained gru_training(const Sizes& s, Rng& rng) {
   c.attention_config.scale = 1 / std::sqrt(static_cast<double>(c.hidden));
   c.placement = Placement::before;
   return recurrent_training(c, s, rng);
-}
-
-TransformerConfig transformer_config(const Sizes& s) {
-  TransformerConfig c;
-  c.source_vocabulary = c.target_vocabulary = size(s, "vocabulary");
-  c.width = size(s, "width");
-  c.heads = size(s, "heads");
-  c.inner = size(s, "inner");
-  c.encoder_layers = c.decoder_layers = size(s, "layers");
-  c.pre_norm = false;  // as nn.Transformer
-  c.positions = Positions::learned;
-  c.longest = size(s, "block");
-  c.tying = Tying::none;
-  c.dropout = s.at("dropout");
-  return c;
 }
 
 Trained transformer_training(const Sizes& s, Rng& rng) {

@@ -127,14 +127,17 @@ class Transformer(nn.Module):
         self.both = nn.Transformer(C, c["heads"], c["layers"], c["layers"], c["inner"], c["dropout"], batch_first=True)
         self.output = nn.Linear(C, c["vocabulary"])
 
-    def encode(self, source):
-        return self.both.encoder(self.source(source) + self.source_positions[:source.shape[1]])
+    def encode(self, source, padding=None):
+        x = self.source(source) + self.source_positions[:source.shape[1]]
+        return self.both.encoder(x, src_key_padding_mask=padding)
 
-    def forward(self, source, target):
+    def forward(self, source, target, padding=None):
         L = target.shape[1]
         mask = nn.Transformer.generate_square_subsequent_mask(L)
         x = self.target(target) + self.target_positions[:L]
-        return self.output(self.both.decoder(x, self.encode(source), tgt_mask=mask, tgt_is_causal=True))
+        memory = self.encode(source, padding)
+        return self.output(self.both.decoder(x, memory, tgt_mask=mask, tgt_is_causal=True,
+                                             memory_key_padding_mask=padding))
 
 
 class Vit(nn.Module):
@@ -179,6 +182,38 @@ def train_case(c):
         optimizer.step()
 
     return step, sum(p.numel() for p in model.parameters())
+
+
+NO_TARGET = -1
+
+
+def padded(sequences, fill, length=0):
+    length = length or max(len(s) for s in sequences)
+    return torch.tensor([s + [fill] * (length - len(s)) for s in sequences])
+
+
+def padded_batch(c, batch):
+    """Documents are padded to the block, as is usual; sentences of similar length to the longest of their batch."""
+    if c["model"] == "gpt":
+        return (padded([a for a, _ in batch], 0, c["block"]),), padded([b for _, b in batch], NO_TARGET, c["block"])
+    source, target = padded([a for a, _ in batch], 0), padded([b[:-1] for _, b in batch], 0)
+    lengths = torch.tensor([len(a) for a, _ in batch]).unsqueeze(1)
+    padding = torch.zeros(source.shape).masked_fill(torch.arange(source.shape[1]) >= lengths, -math.inf)
+    return (source, target, padding), padded([b[1:] for _, b in batch], NO_TARGET)
+
+
+def epoch_case(c):
+    model = (Gpt(c) if c["model"] == "gpt" else Transformer(c)).train()
+    batches = [padded_batch(c, b) for b in c["batches"]]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def epoch():
+        for inputs, truth in batches:
+            optimizer.zero_grad(set_to_none=True)
+            F.cross_entropy(model(*inputs).flatten(0, -2), truth.flatten(), ignore_index=NO_TARGET).backward()
+            optimizer.step()
+
+    return epoch, sum(p.numel() for p in model.parameters())
 
 
 @torch.inference_mode()
@@ -259,7 +294,7 @@ def gemm_case(c):
     return lambda: torch.matmul(a, b, out=out), 0
 
 
-BUILDERS = {"train": train_case, "decode": decode_case, "attention": attention_case, "gemm": gemm_case}
+BUILDERS = {"train": train_case, "epoch": epoch_case, "decode": decode_case, "attention": attention_case, "gemm": gemm_case}
 
 
 def main():
