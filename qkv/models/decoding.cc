@@ -132,8 +132,15 @@ class Search {
       }
     }
     std::vector<std::vector<Candidate>> best(before.size());
+    const bool forced = length <= static_cast<int64_t>(options_.forced.size());
+    const int64_t token = forced ? options_.forced[static_cast<size_t>(length - 1)] : 0;
+    if (token < 0 || token >= V) throw ConfigError("no token " + std::to_string(token) + " to begin an output with");
     parallel_for(scores.dim(0), [&](int64_t row) {
       const auto i = static_cast<size_t>(row);
+      if (forced) {
+        best[i] = {{before[i] + static_cast<double>(scores.f32()[row * V + token]), row, token}};
+        return;
+      }
       best[i] = best_of_row(scores.f32() + row * V, V, options_.beam == 1 ? 1 : k, row, before[i]);
     });
     source_rows_.clear();

@@ -27,6 +27,7 @@ struct SearchOptions {
   int64_t beam = 1;                       // 1: greedy
   int64_t n_best = 1;                     // hypotheses returned for each source, at most beam
   double length_penalty = 0;              // α of score / ((5 + length)/6)^α; length counts the end token
+  std::vector<int64_t> forced = {};       // what every output begins with, whatever the model would choose
   std::vector<int64_t> max_lengths = {};  // one a source, or a single one for all; the end token counts
 };
 

@@ -45,7 +45,7 @@ Json candidates_json(const TracedExample& e) {
   Json steps = Json::array();
   for (const auto& step : e.candidates) {
     Json list = Json::array();
-    for (const TracedCandidate& c : step) list.push_back({{"token", c.token}, {"p", c.probability}});
+    for (const TracedCandidate& c : step) list.push_back({{"token", c.token}, {"p", c.probability}, {"id", c.id}});
     steps.push_back(std::move(list));
   }
   return steps;
@@ -70,6 +70,7 @@ Json trace_json(const Trace& trace) {
            {"tokens", {{"source", e.source}, {"target", e.target}}},
            {"sites", sites}};
   if (!e.candidates.empty()) out["candidates"] = candidates_json(e);
+  if (!e.written.empty()) out["written"] = e.written;
   if (e.picture) out["picture"] = picture_json(*e.picture);
   return out;
 }
@@ -148,8 +149,10 @@ void add_trace_routes(HttpServer& server, ModelStore& models, TraceStore& traces
   });
   server.post("/api/trace", [&](const HttpRequest& r) {
     const Json body = Json::parse(r.body);
-    const auto trace =
-        traces.make(text_member(body, "model"), text_member(body, "checkpoint"), text_member(body, "input"));
+    const auto trace = traces.make({.model = text_member(body, "model"),
+                                    .checkpoint = text_member(body, "checkpoint"),
+                                    .input = text_member(body, "input"),
+                                    .beginning = body.value("beginning", std::vector<int64_t>())});
     return json_response(trace_json(*trace));
   });
   server.get("/api/trace/([0-9a-f]+)/map", [&](const HttpRequest& r) {

@@ -215,8 +215,8 @@ std::vector<std::vector<HeadFigures>> Trace::figures(const TraceSite& site) cons
   return all;
 }
 
-std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const std::string& checkpoint,
-                                              const std::string& input) {
+std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
+  const auto& [model, checkpoint, input, beginning] = request;
   check(!model.empty(), "'model' is missing: name a run", "model");
   check(!input.empty(), "'input' is missing: what shall the model work on?", "input");
   const bool text = input.rfind("data:", 0) != 0;
@@ -227,7 +227,9 @@ std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const st
   // A path would let whoever reaches the page read files of this machine.
   check(loaded->kind != "images" || !text || input.rfind("val:", 0) == 0,
         "a picture is data:image/png;base64,… or val:NUMBER", "input");
-  const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input);
+  std::string begun;
+  for (const int64_t token : beginning) begun += std::to_string(token) + ",";
+  const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input + '\0' + begun);
   {
     std::lock_guard lock(mutex_);
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& t) { return t->id() == id; });
@@ -240,7 +242,7 @@ std::shared_ptr<const Trace> TraceStore::make(const std::string& model, const st
   {
     std::lock_guard lock(loaded->mutex);
     try {
-      trace = std::make_shared<const Trace>(id, loaded->task->trace(input), loaded->weights);
+      trace = std::make_shared<const Trace>(id, loaded->task->trace_after(input, beginning), loaded->weights);
     } catch (const ConfigError& e) {
       throw HttpError(400, e.what(), "input");
     }

@@ -72,8 +72,13 @@ class Trace {
   std::vector<TraceSite> sites_;
 };
 
-/// The last traces, by id, as many as a budget of attended tokens allows; an id is a hash of model, checkpoint and
-/// input.
+/// What to trace: an input through a checkpoint of a run ("": the run's choice), its output beginning as told.
+struct TraceRequest {
+  std::string model, checkpoint, input;
+  std::vector<int64_t> beginning = {};
+};
+
+/// The last traces, by id, as many as a budget of attended tokens allows; an id is a hash of the request.
 class TraceStore {
  public:
   /// Longest text; a longer one would keep the server busy for minutes.
@@ -81,7 +86,7 @@ class TraceStore {
   explicit TraceStore(ModelStore& models) : models_(models) {}
 
   /// Throws HttpError naming the field, and what the task throws on an input it cannot read.
-  std::shared_ptr<const Trace> make(const std::string& model, const std::string& checkpoint, const std::string& input);
+  std::shared_ptr<const Trace> make(const TraceRequest& request);
   /// Throws HttpError 404 when it is no longer kept: ask again with the input.
   std::shared_ptr<const Trace> find(const std::string& id);
 

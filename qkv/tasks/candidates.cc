@@ -22,7 +22,7 @@ std::vector<std::vector<TracedCandidate>> likeliest(const Tensor& logits, int64_
     std::partial_sort(order.begin(), end, order.end(),
                       [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     rows.emplace_back();
-    for (auto id = order.begin(); id != end; ++id) rows.back().push_back({name(*id), row[*id]});
+    for (auto id = order.begin(); id != end; ++id) rows.back().push_back({name(*id), row[*id], *id});
   }
   return rows;
 }

@@ -87,7 +87,8 @@ class Reverse final : public Task {
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
-  TracedExample trace(const std::string& input) override;
+  TracedExample trace(const std::string& input) override { return trace_after(input, {}); }
+  TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) override;
   std::vector<std::string> examples(int64_t n) override;
 
  private:
@@ -283,11 +284,12 @@ std::vector<std::vector<Prediction>> Reverse::predict(std::span<const std::strin
   return all;
 }
 
-TracedExample Reverse::trace(const std::string& input) {
+TracedExample Reverse::trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
   const NoGrad no_grad;
   const std::vector<LetterString> source{alphabet_.encode(input)};
   SearchOptions options;
   options.max_lengths = {2 * static_cast<int64_t>(source[0].size()) + kSlack};
+  options.forced = beginning;
   const Hypothesis best = decode(source, options)[0].front();
   TracedExample example;
   example.output = alphabet_.decode(best.tokens);
@@ -298,8 +300,10 @@ TracedExample Reverse::trace(const std::string& input) {
     shown.push_back(id);
     example.target.push_back(id < alphabet_.size() ? alphabet_.letter(id) : "?");
   }
+  example.written = shown;
   if (best.complete) {
     example.target.emplace_back("end");
+    example.written.push_back(end());
   } else {
     shown.pop_back();
   }

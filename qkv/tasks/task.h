@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "qkv/base/error.h"
 #include "qkv/base/settings.h"
 #include "qkv/models/sampling.h"
 #include "qkv/nn/context.h"
@@ -87,6 +88,7 @@ struct TracedPicture {
 struct TracedCandidate {
   std::string token = {};
   double probability = 0;
+  int64_t id = 0;
 };
 
 /// One input run through the model with its attention: what maps, reports and the page show.
@@ -97,6 +99,7 @@ struct TracedExample {
   bool target_rows = true;  // rows of "alignment", "cross" and "decoder" sites are target tokens
   std::optional<TracedPicture> picture = {};
   std::vector<std::vector<TracedCandidate>> candidates = {};  // a token written each: the likeliest, best first
+  std::vector<int64_t> written = {};  // ids of the tokens of `target`, where a trace may be made to begin with others
 };
 
 class Task {
@@ -124,6 +127,12 @@ class Task {
   virtual bool replace_missing() { return false; }
   /// Tasks on pictures take a PNG's path, "data:image/png;base64,…", or "val:17", the number of a validation example.
   virtual TracedExample trace(const std::string& input) = 0;
+  /// The same with an output that begins with these tokens, whatever the model would have chosen: what if it had said
+  /// this? Throws ConfigError where nothing is written, and for tokens there are not.
+  virtual TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
+    if (beginning.empty()) return trace(input);
+    throw ConfigError("this model writes nothing whose beginning could be chosen");
+  }
   /// Inputs worth looking at, from the validation set.
   virtual std::vector<std::string> examples(int64_t n) = 0;
   /// Why examples() chose this input: "the longest"; empty where there is nothing to say.

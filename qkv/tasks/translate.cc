@@ -87,7 +87,8 @@ class Translate final : public Task {
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
-  TracedExample trace(const std::string& input) override;
+  TracedExample trace(const std::string& input) override { return trace_after(input, {}); }
+  TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) override;
   std::vector<std::string> examples(int64_t n) override;
   std::string about_example(const std::string& input) const override;
   std::vector<std::string> notes() override;
@@ -96,7 +97,8 @@ class Translate final : public Task {
  private:
   void plan(int64_t epoch);
   Likelihood likelihood(const ParallelSet& set) const;
-  std::vector<std::vector<Hypothesis>> decode(const RaggedIds& sources, const DecodeOptions& options) const;
+  std::vector<std::vector<Hypothesis>> decode(const RaggedIds& sources, const DecodeOptions& options,
+                                              const std::vector<int64_t>& beginning = {}) const;
   std::vector<std::string> translate(std::span<const std::string> lines, const DecodeOptions& options) const;
   std::string text_of(std::span<const int64_t> ids) const { return data_.tokenizers().target->decode(ids); }
   /// Attention of one source and output, tokens as they are fed.
@@ -161,7 +163,8 @@ Likelihood Translate::likelihood(const ParallelSet& set) const {
   return sum;
 }
 
-std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources, const DecodeOptions& options) const {
+std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources, const DecodeOptions& options,
+                                                       const std::vector<int64_t>& beginning) const {
   const NoGrad no_grad;
   // Nothing is translated by nothing, and takes no part in the search.
   std::vector<std::vector<Hypothesis>> found(static_cast<size_t>(sources.size()), {Hypothesis{}});
@@ -178,6 +181,7 @@ std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources,
                       .beam = options.beam,
                       .n_best = options.n_best,
                       .length_penalty = options.length_penalty,
+                      .forced = beginning,
                       .max_lengths = {}};
     for (const int64_t k : which) {
       const auto source = sources[some[static_cast<size_t>(k)]];
@@ -272,6 +276,8 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   for (const int64_t id : output) example.target.push_back(data_.tokenizers().target->piece(id));
   example.target.push_back(data_.tokenizers().target->piece(kEndId));
   example.output = text_of(output);
+  example.written = output;
+  example.written.push_back(kEndId);
   // One row a token written: the row before it was fed chose it, the last one chose to end.
   std::vector<int64_t> inputs{kBeginId};
   inputs.insert(inputs.end(), output.begin(), output.end());
@@ -290,12 +296,12 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   return example;
 }
 
-TracedExample Translate::trace(const std::string& input) {
+TracedExample Translate::trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
   std::vector<int64_t> source = data_.tokenizers().source->encode(input);
   if (source.empty()) throw ConfigError("nothing to translate: the input is empty");
   RaggedIds one;
   one.push_back(source);
-  return traced(source, decode(one, {})[0].front().tokens);
+  return traced(source, decode(one, {}, beginning)[0].front().tokens);
 }
 
 std::string Translate::alignment(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const {

@@ -74,6 +74,19 @@ TEST(Search, BeamFindsTheMoreProbableSentence) {
   EXPECT_GE(found[0][1].score, found[0][2].score);
 }
 
+TEST(Search, AnOutputBeginsAsTold) {
+  for (const int64_t beam : {1, 3}) {
+    Toy toy(2, garden_path);
+    const auto found = search(toy, {.begin = kBegin, .end = kEnd, .beam = beam, .forced = {3, 4}, .max_lengths = {5}});
+    for (const auto& best : found) {
+      EXPECT_EQ(best[0].tokens, (std::vector<int64_t>{3, 4}));  // and then the end, by itself
+      EXPECT_NEAR(best[0].log_probability, std::log(0.4 * 0.01 * 0.96), 1e-6);
+    }
+  }
+  Toy toy(1, garden_path);
+  EXPECT_THROW(search(toy, {.begin = kBegin, .end = kEnd, .forced = {kVocabulary}, .max_lengths = {4}}), ConfigError);
+}
+
 // Source s wants s tokens of 4 and then the end.
 std::vector<double> counting(int64_t source, const std::vector<int64_t>& prefix) {
   const bool over = static_cast<int64_t>(prefix.size()) > source;

@@ -104,6 +104,19 @@ TEST_F(ApiTest, ListsRunsWithWhatIsWrongWithThem) {
   EXPECT_FALSE(runs[1]["checkpoints"].empty());
 }
 
+TEST_F(ApiTest, AnOutputMayBeMadeToBeginOtherwise) {
+  const json free = post("/api/trace", R"({"model": "good", "input": "abcd"})");
+  const json other = free["candidates"][1][1];  // second choice for the second letter
+  const json written = {free["written"][0], other["id"]};
+  const json t = post("/api/trace", json{{"model", "good"}, {"input", "abcd"}, {"beginning", written}}.dump());
+  EXPECT_NE(t["id"], free["id"]);
+  EXPECT_EQ(t["tokens"]["target"][0], free["tokens"]["target"][0]);
+  EXPECT_EQ(t["tokens"]["target"][1], other["token"]);
+  EXPECT_EQ(t["candidates"][1], free["candidates"][1]);  // what it would have said is not changed by what it was told
+  post("/api/trace", R"({"model": "good", "input": "abcd", "beginning": [99]})", 400);
+  post("/api/trace", R"({"model": "good", "input": "abcd", "beginning": "a"})", 400);
+}
+
 TEST_F(ApiTest, AMapIsTheOneOfTheProgram) {
   const json t = post("/api/trace", R"({"model": "good", "input": "abcd"})");
   const RunFolder run = RunFolder::open(*folder_ / "good");

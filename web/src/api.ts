@@ -44,6 +44,7 @@ export interface Picture {
 export interface Candidate {
   token: string;
   p: number;
+  id: number;
 }
 
 export interface Trace {
@@ -53,6 +54,7 @@ export interface Trace {
   tokens: { source: string[]; target: string[] };
   sites: Site[];
   candidates?: Candidate[][];
+  written?: number[]; // ids of the target tokens, where the output's beginning may be chosen
   picture?: Picture;
 }
 

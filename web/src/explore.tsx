@@ -107,7 +107,7 @@ export function Explore({ runs }: { runs: Run[] }) {
     const { m, x } = current();
     if (!runs.some((r) => r.id === m) && usable.length) update({ m: usable[0].id, c: "", x: m ? "" : x });
   }, [runs.length, s.m]);
-  useEffect(() => void ask(), [s.m, s.c, s.x]);
+  useEffect(() => void ask(), [s.m, s.c, s.x, s.f]);
   const t = trace.value;
   const site = t?.sites.find((x) => x.id === s.s) ?? t?.sites[0];
   const tabs = (["picture", "map", "lines", "heads", "steps"] as const).filter((tab) => (tab === "picture" ? !!t?.picture : tab !== "steps" || !t?.picture));

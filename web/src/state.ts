@@ -6,6 +6,7 @@ export interface State {
   m: string; // run
   c: string; // checkpoint, "" = the one `qkv map` takes
   x: string; // input
+  f: string; // ids of the tokens the output is made to begin with, comma separated
   s: string; // site
   l: number; // layer
   h: number; // head
@@ -26,7 +27,7 @@ export interface State {
 }
 
 const defaults: State = {
-  view: "explore", m: "", c: "", x: "", s: "", l: 0, h: 0, q: -1, tab: "", scale: "abs", what: "weights", off: "", share: 95,
+  view: "explore", m: "", c: "", x: "", f: "", s: "", l: 0, h: 0, q: -1, tab: "", scale: "abs", what: "weights", off: "", share: 95,
   runs: "", y: "", axis: "step", half: 10, log: false, k: -1, e: "", p: "",
 };
 const choices: Partial<Record<keyof State, readonly string[]>> = {
@@ -89,6 +90,7 @@ export function current(): State {
 export function update(change: Partial<State>): void {
   const before = current();
   const next = { ...before, ...change };
+  if (next.m !== before.m || next.x !== before.x) next.f = change.f ?? "";
   state.value = next;
   if (next.x.length > longestInput && next.x !== before.x) notice.value = `The link leaves out the input: it is longer than ${longestInput} characters.`;
   const step = next.view !== before.view || (before.m !== "" && next.m !== before.m) || (before.x !== "" && next.x !== before.x) || (before.e !== "" && next.e !== before.e);

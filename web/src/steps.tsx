@@ -38,6 +38,8 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
       csv: () => [csvLine(["key", "token", "weight"]), ...m.colLabels.map((label, j) => csvLine([j, label, Number.isNaN(cell(m, step, j)) ? "masked" : shortest(cell(m, step, j))]))].join("\n") + "\n",
     };
   }, [m, step]);
+  const forced = s.f ? s.f.split(",").length : 0;
+  const force = written && t.written ? (id: number) => update({ f: [...t.written!.slice(0, step), id].join(",") }) : undefined;
   if (!m) return <p>Loading…</p>;
   if (m.pool) return <p class="empty">This input is too long to follow step by step.</p>;
   const table = colorTable("abs");
@@ -75,6 +77,11 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
         <button type="button" aria-label="Next step" disabled={step === site.queries - 1} onClick={() => go(step + 1)}>▶</button>
         <input type="range" aria-label="Step" min={0} max={site.queries - 1} value={step} onInput={(e) => go(Number(e.currentTarget.value))} />
       </div>
+      {forced > 0 && (
+        <p class="caption" id="forced">
+          You chose the first {forced === 1 ? "token" : `${forced} tokens`}; the model wrote the rest. <button type="button" class="chip" onClick={() => update({ f: "" })}>Let it choose</button>
+        </p>
+      )}
       <p class="timeline">
         {m.rowLabels.slice(0, 200).map((token, i) => (
           <button type="button" class={i === step ? "token here" : i < step ? "token" : "token later"} aria-current={i === step ? "step" : undefined} onClick={() => go(i)}>{shown(token)}</button>
@@ -97,7 +104,11 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
         {candidates && (
           <section>
             <h3>{written ? "What might come here" : "What might come next"}</h3>
-            <Bars rows={[...candidates.map((c): [string, number, boolean] => [c.token, c.p, c.token === came]), ["all others", Math.max(0, 1 - candidates.reduce((a, c) => a + c.p, 0)), false]]} color={css(table, 0.5)} />
+            <Bars
+              rows={[...candidates.map((c): [string, number, boolean] => [c.token, c.p, c.token === came]), ["all others", Math.max(0, 1 - candidates.reduce((a, c) => a + c.p, 0)), false]]} color={css(table, 0.5)}
+              onPick={force && ((i) => i < candidates.length && force(candidates[i].id))}
+            />
+            {force && <p class="caption">Click one to make the model say it here, and see how it goes on.</p>}
           </section>
         )}
       </div>
@@ -109,13 +120,13 @@ function top(labels: string[], value: (j: number) => number): [string, number, b
   return labels.map((label, j): [string, number, boolean] => [`${shown(label)} (${j})`, value(j), false]).filter(([, v]) => !Number.isNaN(v)).sort((a, b) => b[1] - a[1]).slice(0, 10);
 }
 
-function Bars({ rows, color }: { rows: [string, number, boolean][]; color: string }) {
+function Bars({ rows, color, onPick }: { rows: [string, number, boolean][]; color: string; onPick?: (row: number) => void }) {
   return (
     <table class="bar-table">
       <tbody>
-        {rows.map(([label, v, chosen]) => (
+        {rows.map(([label, v, chosen], i) => (
           <tr class={chosen ? "chosen" : ""}>
-            <th>{shown(label)}</th>
+            <th>{onPick && i < rows.length - 1 ? <button type="button" class="link" aria-label={`Say “${shown(label)}” here`} onClick={() => onPick(i)}>{shown(label)}</button> : shown(label)}</th>
             <td class="bar-cell"><span class="bar" style={{ width: `${100 * v}%`, background: color }} /></td>
             <td class="n">{v.toFixed(4)}</td>
           </tr>

@@ -3,24 +3,25 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, type Site, type Trace, getArray, getJson, postJson, query } from "./api";
 import type { Matrix } from "./matrix";
-import { state } from "./state";
+import { type State, state } from "./state";
 
 export const trace = signal<Trace | null>(null);
 export const failure = signal<{ message: string; field: string } | null>(null);
 export const busy = signal(false);
 let asked = "";
 
-const post = (m: string, c: string, x: string) => postJson<Trace>("/api/trace", { model: m, checkpoint: c, input: x });
+const post = ({ m, c, x, f }: State) => postJson<Trace>("/api/trace", { model: m, checkpoint: c, input: x, ...(f ? { beginning: f.split(",").map(Number) } : {}) });
 
 /** Asks for what the state names, unless that is what is already there; `again` asks in any case. */
 export async function ask(again = false): Promise<void> {
-  const { m, c, x } = state.value;
-  const key = JSON.stringify([m, c, x]);
+  const now = state.value;
+  const { m, c, x, f } = now;
+  const key = JSON.stringify([m, c, x, f]);
   if (!m || !x || (key === asked && !again)) return;
   asked = key;
   busy.value = true;
   try {
-    const answer = await post(m, c, x);
+    const answer = await post(now);
     if (key !== asked) return;
     trace.value = answer;
     failure.value = null;
@@ -39,9 +40,9 @@ async function remembered<T>(t: Trace, what: () => Promise<T>): Promise<T> {
   try {
     return await what();
   } catch (e) {
-    const { m, c, x } = state.value;
+    const now = state.value;
     if ((e as ApiError).status !== 404 || trace.value?.id !== t.id) throw e;
-    await post(m, c, x);
+    await post(now);
     return what();
   }
 }

@@ -148,6 +148,26 @@ export function exploreTests(site) {
     await close();
   });
 
+  test("steps: a click on a candidate makes the model say it, and it goes on from there", async () => {
+    const { page, close } = await open(site.browser, site.url, { hash: at({ tab: "steps", q: 1 }) });
+    await ready(page, ".steps");
+    const free = await page.$$eval(".timeline .token", (all) => all.map((t) => t.textContent));
+    const other = await page.textContent(".step-tables section:nth-child(2) tr:nth-child(2) th");
+    assert.notEqual(other, free[1]);
+    await page.click(".step-tables section:nth-child(2) tr:nth-child(2) button");
+    await page.waitForSelector("#forced");
+    await page.waitForFunction((t) => document.querySelectorAll(".timeline .token")[1]?.textContent === t, other);
+    assert.equal(await page.textContent(".timeline .token >> nth=0"), free[0]);
+    assert.equal(await page.textContent(".step-tables .chosen th"), other);
+    const link = page.url();
+    await page.goto("about:blank");
+    await page.goto(link);
+    await page.waitForFunction((t) => document.querySelectorAll(".timeline .token")[1]?.textContent === t, other);
+    await page.click("text=Let it choose");
+    await page.waitForFunction((t) => document.querySelectorAll(".timeline .token")[1]?.textContent === t, free[1]);
+    await close();
+  });
+
   test("files: SVG, PNG and a page that works without this program", async () => {
     const { page, close } = await open(site.browser, site.url, { hash: at() });
     await ready(page, ".map-box");
