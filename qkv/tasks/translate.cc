@@ -104,7 +104,7 @@ class Translate final : public Task {
   /// Attention of one source and output, tokens as they are fed.
   TracedExample traced(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const;
   std::string alignment(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const;
-  LookedAt looked_at(int64_t index, const std::vector<int64_t>& source, const std::vector<int64_t>& output);
+  LookedAt looked_at(int64_t index, const std::vector<int64_t>& source, const Hypothesis& found);
   Metrics figures(const ParallelSet& set, const Likelihood& l, const std::vector<std::string>& outputs) const;
 
   TranslationData data_;
@@ -311,8 +311,10 @@ std::string Translate::alignment(const std::vector<int64_t>& source, const std::
                         word_of_piece(*data_.tokenizers().target, output));
 }
 
-LookedAt Translate::looked_at(int64_t index, const std::vector<int64_t>& source, const std::vector<int64_t>& output) {
+LookedAt Translate::looked_at(int64_t index, const std::vector<int64_t>& source, const Hypothesis& found) {
+  const std::vector<int64_t>& output = found.tokens;
   LookedAt seen = look_at(alignment_weights(traced(source, output).attention));
+  seen.ended = found.complete;
   seen.index = index;
   seen.tokens = static_cast<double>(source.size());
   seen.bleu = sentence_bleu(text_of(output), data_.corpus().val.target[static_cast<size_t>(index)]);
@@ -337,7 +339,7 @@ std::vector<std::string> Translate::examples(int64_t n) {
   std::vector<LookedAt> seen;
   for (size_t k = 0; k < which.size(); ++k) {
     const std::vector<int64_t>& source = all[static_cast<size_t>(which[k])];
-    if (!source.empty()) seen.push_back(looked_at(which[k], source, found[k].front().tokens));
+    if (!source.empty()) seen.push_back(looked_at(which[k], source, found[k].front()));
   }
   chosen_.clear();
   std::vector<std::string> inputs;

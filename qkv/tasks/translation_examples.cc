@@ -19,15 +19,22 @@ bool long_enough_first(const LookedAt& a, const LookedAt& b, bool otherwise) {
   return enough_a != enough_b ? enough_a : otherwise;
 }
 
+// A translation that never ends goes in circles, which says nothing about the order of words.
+bool ended_first(const LookedAt& a, const LookedAt& b, bool otherwise) {
+  return a.ended != b.ended ? a.ended : otherwise;
+}
+
 constexpr std::array kWishes{
     Wish{"nearly in order",
          [](const LookedAt& a, const LookedAt& b) { return long_enough_first(a, b, a.backwards < b.backwards); }},
-    Wish{"most out of order", [](const LookedAt& a, const LookedAt& b) { return a.backwards > b.backwards; }},
+    Wish{"most out of order",
+         [](const LookedAt& a, const LookedAt& b) { return ended_first(a, b, a.backwards > b.backwards); }},
     Wish{"the longest", [](const LookedAt& a, const LookedAt& b) { return a.tokens > b.tokens; }},
     Wish{"the worst translation", [](const LookedAt& a, const LookedAt& b) { return a.bleu < b.bleu; }},
     Wish{"the best translation",
          [](const LookedAt& a, const LookedAt& b) { return long_enough_first(a, b, a.bleu > b.bleu); }},
-    Wish{"the longest jump back", [](const LookedAt& a, const LookedAt& b) { return a.jump > b.jump; }},
+    Wish{"the longest jump back",
+         [](const LookedAt& a, const LookedAt& b) { return ended_first(a, b, a.jump > b.jump); }},
     Wish{"the least certain", [](const LookedAt& a, const LookedAt& b) { return a.sureness < b.sureness; }},
     Wish{"the most certain",
          [](const LookedAt& a, const LookedAt& b) { return long_enough_first(a, b, a.sureness > b.sureness); }},

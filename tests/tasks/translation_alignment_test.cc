@@ -52,6 +52,8 @@ TEST(Alignment, EveryWishIsMet) {
     all.push_back({.index = i, .tokens = 10, .backwards = 1, .sureness = .5, .bleu = 50});
   all[3].backwards = 0;
   all[5].backwards = 4;
+  all[6].backwards = 9;  // goes in circles
+  all[6].ended = false;
   all[7].tokens = 40;
   all[2].bleu = 0;
   all[9].tokens = 3;  // too short to count as nearly in order
