@@ -51,10 +51,13 @@ struct Worker {
     scorer.q = q;
     set_lane_ranges(tile, scorer.lanes);
     pack_transposed(row_pointers(tile, in.q, zeros), scorer.lanes.vectors, in.dims.D, scorer.q_scale(), packed_q);
-    if (in.rule.dropout_threshold) {
+    const ScoreRule<float>& rule = in.rule;
+    one_query = scorer.few && tile.rows == 1 && !scorer.extra && !(rule.softcap > 0) && !rule.dropout_threshold &&
+                in.dims.Dv % kLanes == 0;
+    if (rule.dropout_threshold) {
       for (int r = 0; r < tile.rows; ++r) {
         const auto plane = static_cast<uint64_t>(tile.seq.b * in.dims.H + tile.head[r]);
-        dropout_keys[r] = dropout_row_key(in.rule.dropout_seed, plane, static_cast<uint64_t>(tile.query[r]));
+        dropout_keys[r] = dropout_row_key(rule.dropout_seed, plane, static_cast<uint64_t>(tile.query[r]));
       }
     }
   }
@@ -64,6 +67,7 @@ struct Worker {
   Scorer scorer;
   float *packed_q = nullptr, *z = nullptr, *rescale = nullptr, *zeros = nullptr, *values = nullptr;
   uint32_t* dropout_keys = nullptr;
+  bool one_query = false;  // of plain scores: one_query_tile
 };
 
 HWY_INLINE Vec column_max(const float* z, int64_t count, Vec max) {
@@ -142,6 +146,61 @@ void finish_factors(const Worker& w, const Partial& run, float* factor) {
   }
 }
 
+// acc += Σ_j weight[j] · row j, NV vectors wide, in the order of the keys; the rows to come are fetched meanwhile.
+template <int NV>
+HWY_INLINE void add_rows(const float* weight, int64_t keys, const float* rows, int64_t stride, const ColumnSum& s,
+                         float* c) {
+  const F32 d;
+  Vec acc[NV];
+  QKV_UNROLL for (int n = 0; n < NV; ++n) {
+    acc[n] = s.first ? hn::Zero(d) : hn::Mul(hn::Set(d, s.before[0]), hn::LoadU(d, c + n * kLanes));
+  }
+  for (int64_t j = 0; j < keys; ++j, rows += stride) {
+    fetch_row(rows + kRowsAhead * stride, NV * kLanes);
+    const Vec x = hn::Set(d, weight[j]);
+    QKV_UNROLL for (int n = 0; n < NV; ++n) acc[n] = hn::MulAdd(x, hn::LoadU(d, rows + n * kLanes), acc[n]);
+  }
+  QKV_UNROLL for (int n = 0; n < NV; ++n) {
+    hn::StoreU(s.after ? hn::Mul(acc[n], hn::Set(d, s.after[0])) : acc[n], d, c + n * kLanes);
+  }
+}
+
+// One query and a tile of keys that it sees whole: the sums of the general case, with nothing in between that would
+// let the reading of keys and values pause.
+HWY_NOINLINE void one_query_tile(const Worker& w, const KeyTile& k, const Partial& run, ColumnSum sum, bool last) {
+  const F32 d;
+  const int64_t keys = k.je - k.jb;
+  alignas(64) float z[kTileK];
+  Product p;
+  p.a = w.in.k.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin + k.jb);
+  p.a_stride = w.in.k.l_stride;
+  p.b = w.packed_q;
+  p.K = w.in.dims.D;
+  few_scores<1, 1>(p, keys, z);
+  std::fill(z + keys, z + padded(keys), kNegInf);
+  Vec top = hn::Set(d, run.max[0]);
+  const Vec old_max = top;
+  for (int64_t j = 0; j < keys; j += kLanes) top = hn::Max(top, hn::Load(d, z + j));
+  const Vec max = hn::MaxOfLanes(d, top);
+  const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
+  for (int64_t j = 0; j < keys; j += kLanes) hn::Store(exp2(hn::Sub(hn::Load(d, z + j), from)), d, z + j);
+  float part[2] = {0, 0};  // even and odd keys apart
+  for (int64_t j = 0; j < keys; ++j) part[(k.jb + j) % 2] += z[j];
+  const Vec factor = exp2(hn::Sub(old_max, from));
+  run.max[0] = hn::GetLane(max);
+  run.sum[0] = hn::GetLane(hn::MulAdd(hn::Set(d, run.sum[0]), factor, hn::Set(d, part[0] + part[1])));
+  w.rescale[0] = hn::GetLane(factor);
+  sum.before = w.rescale;
+  if (last) {
+    finish_factors(w, run, w.rescale);
+    sum.after = w.rescale;
+  }
+  const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin + k.jb);
+  int64_t c = 0;
+  for (; c + 4 * kLanes <= sum.cols; c += 4 * kLanes) add_rows<4>(z, keys, values + c, w.in.v.l_stride, sum, sum.c + c);
+  for (; c < sum.cols; c += kLanes) add_rows<1>(z, keys, values + c, w.in.v.l_stride, sum, sum.c + c);
+}
+
 // Keys [begin, end) of one chunk. With `direct`, the chunk is one tile and the result is final: it goes to out.
 HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const Partial& run,
                             const Strided<float>* direct) {
@@ -155,6 +214,11 @@ HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const P
   const int64_t keys = tile_keys(w.in.dims);
   for (int64_t at = begin / keys * keys; at < end; at += keys) {
     const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
+    if (w.one_query && !k.ragged) {
+      one_query_tile(w, k, run, sum, direct != nullptr);
+      sum.first = false;
+      continue;
+    }
     biased_scores(w.scorer, k, w.z, nullptr);
     softmax_step(w, k, run, w.z, w.rescale);
     if (direct) finish_factors(w, run, w.rescale);

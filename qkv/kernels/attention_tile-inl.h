@@ -228,7 +228,8 @@ HWY_INLINE void fetch_row(const float* row, int64_t cols) {
 }
 
 // Vectors run along the keys here, transposed in registers. Every sum is the one dot_scores makes. K is whole vectors.
-template <int kQueries>
+// Key j of query r goes to z[j * kStride + r]; with kStride = 1, whole vectors are written.
+template <int kQueries, int64_t kStride = kTileQ>
 HWY_INLINE void few_scores(const Product& p, int64_t keys, float* z) {
   const F32 d;
   for (int64_t j = 0; j < keys; j += kLanes) {
@@ -247,10 +248,14 @@ HWY_INLINE void few_scores(const Product& p, int64_t keys, float* z) {
         QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::MulAdd(t[i], hn::Set(d, q[r]), sum[r]);
       }
     }
+    if constexpr (kStride == 1) {
+      hn::Store(sum[0], d, z + j);
+      continue;
+    }
     alignas(64) float lane[kLanes];
     QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
       hn::Store(sum[r], d, lane);
-      for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - j); ++y) z[(j + y) * kTileQ + r] = lane[y];
+      for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - j); ++y) z[(j + y) * kStride + r] = lane[y];
     }
   }
 }
