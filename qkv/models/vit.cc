@@ -7,7 +7,7 @@
 namespace qkv {
 namespace {
 
-// Of the size of a projected patch: with the usual 0.02 a model is all but blind to places during its first epochs.
+// Of the size of a projected patch.
 constexpr double kPositionSpread = 0.5;
 
 StackConfig stack_of(const VitConfig& c) {
