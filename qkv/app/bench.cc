@@ -72,6 +72,7 @@ nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limit
                         {"unit", m.work.unit},
                         {"gflops", m.work.flops / seconds / 1e9},
                         {"share_of_peak", m.work.flops / seconds / limits.flops}};
+  if (!m.work.text.empty()) row["text"] = m.work.text;
   if (m.work.bytes > 0) row["share_of_bandwidth"] = m.work.bytes / seconds / limits.bytes;
   for (const bench::Contestant& who : m.who) {
     nlohmann::json& one = row["runs"][who.name];
@@ -90,6 +91,7 @@ void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
   const double seconds = m.who[0].median();
   const auto [low, high] = std::minmax_element(m.who[0].seconds.begin(), m.who[0].seconds.end());
   std::printf("%s %s  %d thread%s: %s\n", c.kind, c.name, limits.threads, limits.threads == 1 ? "" : "s", c.title);
+  if (!m.work.text.empty()) std::printf("  text: %s\n", m.work.text.c_str());
   std::printf("  qkv  %s ms [%s, %s]  %s %s/s  %.0f GFLOP/s, %.0f%% of the peak", three(seconds * 1e3).c_str(),
               three(*low * 1e3).c_str(), three(*high * 1e3).c_str(), three(m.work.items / seconds).c_str(), m.work.unit,
               m.work.flops / seconds / 1e9, 100 * m.work.flops / seconds / limits.flops);

@@ -54,6 +54,7 @@ TEST(Bench, EpochsReadTheTextTheyAreGiven) {
   const auto of_text = run_program({"bench", "epoch", "--only", "reading", "--data", folder, "--quick", "--json",
                                     "--threads", "1", "--rounds", "5"});
   ASSERT_EQ(of_text.code, 0) << of_text.err;
+  EXPECT_EQ(rows_of(of_text.out)[1]["text"], folder);
   nlohmann::json sizes;
   for (const bench::BenchCase& c : bench::case_table()) {
     if (std::string(c.name) == "reading") sizes = bench::sizes_of(c, true);

@@ -34,6 +34,7 @@ struct Work {
   double flops = 0;        // multiplications and additions the formulas need, of one run
   double bytes = 0;        // memory one run must read; 0: the arithmetic is the limit
   int64_t parameters = 0;  // 0: no model
+  std::string text = {};   // folder an epoch's text is from, or "generated"
 };
 
 /// Builds a case. Throws ConfigError on sizes that do not fit.

@@ -11,7 +11,6 @@
 #include "qkv/data/generated_translation.h"
 #include "qkv/data/knowledge.h"
 #include "qkv/data/tokenizer.h"
-#include "qkv/optim/optimizer.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv::bench {
@@ -74,16 +73,10 @@ std::vector<Sequences> documents(nlohmann::json& sizes, const std::string& folde
   return examples;
 }
 
-struct Epoch {
-  std::vector<NamedParameter> parameters;
-  std::vector<std::function<Tensor(Context&)>> losses;  // one a batch
-  double tokens = 0, flops = 0;                         // flops of the forward passes
-};
-
-Epoch translation_epoch(const nlohmann::json& sizes, const std::vector<std::vector<Sequences>>& batches, Rng& rng) {
+Training translation_epoch(const nlohmann::json& sizes, const std::vector<std::vector<Sequences>>& batches, Rng& rng) {
   const TransformerConfig c = transformer_config(sizes);
   auto model = std::make_shared<Transformer>(c, rng);
-  Epoch epoch{.parameters = parameters(*model), .losses = {}};
+  Training epoch{.parameters = parameters(*model)};
   const auto C = static_cast<double>(c.width), inner = static_cast<double>(c.inner);
   const auto layers = static_cast<double>(c.encoder_layers), V = static_cast<double>(c.target_vocabulary);
   for (const auto& batch : batches) {
@@ -106,10 +99,10 @@ Epoch translation_epoch(const nlohmann::json& sizes, const std::vector<std::vect
   return epoch;
 }
 
-Epoch reading_epoch(const nlohmann::json& sizes, const std::vector<std::vector<Sequences>>& batches, Rng& rng) {
+Training reading_epoch(const nlohmann::json& sizes, const std::vector<std::vector<Sequences>>& batches, Rng& rng) {
   const GptConfig c = gpt_config(sizes);
   auto model = std::make_shared<Gpt>(c, rng);
-  Epoch epoch{.parameters = parameters(*model), .losses = {}};
+  Training epoch{.parameters = parameters(*model)};
   const auto C = static_cast<double>(c.width), layers = static_cast<double>(c.layers);
   for (const auto& batch : batches) {
     std::vector<LanguageExample> examples;
@@ -131,6 +124,7 @@ void add_text(nlohmann::json& sizes, const std::vector<std::string>& folders) {
   const std::string folder = folder_with(folders, reading);
   const std::vector<Sequences> all = reading ? documents(sizes, folder) : sentence_pairs(sizes, folder);
   const size_t batch = sizes.at("batch"), every = sizes.at("every");
+  sizes["text"] = folder.empty() ? "generated" : folder;
   sizes["batches"] = nlohmann::json::array();
   for (size_t b = every / 2; b * batch < all.size(); b += every) {
     const size_t end = std::min(all.size(), (b + 1) * batch);
@@ -142,22 +136,9 @@ void add_text(nlohmann::json& sizes, const std::vector<std::string>& folders) {
 Work build_epoch(const nlohmann::json& sizes) {
   Rng rng(1);
   const auto batches = sizes.at("batches").get<std::vector<std::vector<Sequences>>>();
-  Epoch epoch =
-      sizes.at("model") == "gpt" ? reading_epoch(sizes, batches, rng) : translation_epoch(sizes, batches, rng);
-  Work work;
-  for (const NamedParameter& p : epoch.parameters) work.parameters += p.value.numel();
-  work.items = epoch.tokens;
-  work.unit = "tokens";
-  work.flops = 3 * epoch.flops;
-  auto optimizer = std::make_shared<AdamW>(epoch.parameters);
-  work.run = [optimizer, step = uint64_t{0}, losses = std::move(epoch.losses)]() mutable {
-    for (const auto& loss : losses) {
-      Context ctx(1, step++);
-      optimizer->zero_grad();
-      loss(ctx).backward();
-      optimizer->step(1e-4);
-    }
-  };
+  Work work = training_work(sizes.at("model") == "gpt" ? reading_epoch(sizes, batches, rng)
+                                                       : translation_epoch(sizes, batches, rng));
+  work.text = sizes.at("text");
   return work;
 }
 

@@ -51,6 +51,24 @@ TransformerConfig transformer_config(const nlohmann::json& s) {
   return c;
 }
 
+Work training_work(Training training) {
+  Work work;
+  for (const NamedParameter& p : training.parameters) work.parameters += p.value.numel();
+  work.items = training.tokens;
+  work.unit = "tokens";
+  work.flops = 3 * training.flops;  // each product of the forward pass has two in the backward pass
+  auto optimizer = std::make_shared<AdamW>(training.parameters);
+  work.run = [optimizer, step = uint64_t{0}, losses = std::move(training.losses)]() mutable {
+    for (const auto& loss : losses) {
+      Context ctx(1, step++);
+      optimizer->zero_grad();
+      loss(ctx).backward();
+      optimizer->step(1e-4);
+    }
+  };
+  return work;
+}
+
 namespace {
 
 std::vector<int64_t> random_ids(int64_t n, int64_t vocabulary, Rng& rng) {
@@ -63,69 +81,43 @@ TokenBatch random_batch(int64_t batch, int64_t length, int64_t vocabulary, Rng& 
   return {random_ids(batch * length, vocabulary, rng), Ragged::equal(batch, length)};
 }
 
-// A model with what one training step of it needs.
-struct Trained {
-  std::vector<NamedParameter> parameters;
-  std::function<Tensor(Context& ctx)> forward;  // logits
-  std::vector<int64_t> targets;
-  double items = 0, flops = 0;  // flops of a forward pass
-};
-
-Work training_of(Trained t, const char* unit) {
-  Work work;
-  for (const NamedParameter& p : t.parameters) work.parameters += p.value.numel();
-  work.items = t.items;
-  work.unit = unit;
-  work.flops = 3 * t.flops;  // each product of the forward pass has two in the backward pass
-  auto optimizer = std::make_shared<AdamW>(t.parameters);
-  work.run = [optimizer, step = uint64_t{0}, t = std::move(t)]() mutable {
-    Context ctx(1, step++);
-    optimizer->zero_grad();
-    cross_entropy(t.forward(ctx), t.targets).backward();
-    optimizer->step(1e-4);
-  };
-  return work;
-}
-
-Trained gpt_training(const Sizes& s, Rng& rng) {
+Training gpt_training(const Sizes& s, Rng& rng) {
   const int64_t B = size(s, "batch"), L = size(s, "length");
   const GptConfig c = gpt_config(s);
   auto model = std::make_shared<Gpt>(c, rng);
-  Trained t;
-  t.parameters = parameters(*model);
-  t.items = static_cast<double>(B * L);
+  Training t{.parameters = parameters(*model)};
+  t.tokens = static_cast<double>(B * L);
   const auto C = static_cast<double>(c.width);
-  t.flops = t.items * (static_cast<double>(c.layers) * layer_flops(C, 4 * C, static_cast<double>(L + 1) / 2) +
-                       2 * C * static_cast<double>(c.vocabulary));
-  t.targets = random_ids(B * L, c.vocabulary, rng);
-  t.forward = [model, inputs = random_batch(B, L, c.vocabulary, rng)](Context& ctx) {
-    return model->forward(inputs, ctx);
-  };
+  t.flops = t.tokens * (static_cast<double>(c.layers) * layer_flops(C, 4 * C, static_cast<double>(L + 1) / 2) +
+                        2 * C * static_cast<double>(c.vocabulary));
+  t.losses.emplace_back([model, targets = random_ids(B * L, c.vocabulary, rng),
+                         inputs = random_batch(B, L, c.vocabulary, rng)](Context& ctx) {
+    return cross_entropy(model->forward(inputs, ctx), targets);
+  });
   return t;
 }
 
-Trained recurrent_training(const Seq2SeqConfig& c, const Sizes& s, Rng& rng) {
+Training recurrent_training(const Seq2SeqConfig& c, const Sizes& s, Rng& rng) {
   const int64_t B = size(s, "batch"), L = size(s, "length");
   auto model = std::make_shared<Seq2Seq>(c, rng);
-  Trained t;
-  t.parameters = parameters(*model);
-  t.items = static_cast<double>(B * L);
+  Training t{.parameters = parameters(*model)};
+  t.tokens = static_cast<double>(B * L);
   for (const NamedParameter& p : t.parameters) {  // every weight meets every token, the bridge every sentence
     if (p.value.rank() < 2 || p.name.find("embedding") != std::string::npos) continue;
-    const double rows = p.name.find("bridge") != std::string::npos ? static_cast<double>(B) : t.items;
+    const double rows = p.name.find("bridge") != std::string::npos ? static_cast<double>(B) : t.tokens;
     t.flops += 2 * rows * static_cast<double>(p.value.numel());
   }
   const double memory = static_cast<double>(c.hidden) * (c.bidirectional ? 2 : 1);
-  t.flops += 2 * t.items * static_cast<double>(L) * (static_cast<double>(c.hidden) + memory);
-  t.targets = random_ids(B * L, c.target_vocabulary, rng);
-  t.forward = [model, source = random_batch(B, L, c.source_vocabulary, rng),
-               inputs = random_batch(B, L, c.target_vocabulary, rng)](Context& ctx) {
-    return model->forward(source, inputs, ctx);
-  };
+  t.flops += 2 * t.tokens * static_cast<double>(L) * (static_cast<double>(c.hidden) + memory);
+  t.losses.emplace_back([model, targets = random_ids(B * L, c.target_vocabulary, rng),
+                         source = random_batch(B, L, c.source_vocabulary, rng),
+                         inputs = random_batch(B, L, c.target_vocabulary, rng)](Context& ctx) {
+    return cross_entropy(model->forward(source, inputs, ctx), targets);
+  });
   return t;
 }
 
-Trained lstm_training(const Sizes& s, Rng& rng) {
+Training lstm_training(const Sizes& s, Rng& rng) {
   Seq2SeqConfig c;
   c.source_vocabulary = c.target_vocabulary = size(s, "vocabulary");
   c.embedding = size(s, "embedding");
@@ -133,7 +125,7 @@ Trained lstm_training(const Sizes& s, Rng& rng) {
   return recurrent_training(c, s, rng);
 }
 
-Trained gru_training(const Sizes& s, Rng& rng) {
+Training gru_training(const Sizes& s, Rng& rng) {
   Seq2SeqConfig c;
   c.source_vocabulary = size(s, "source");
   c.target_vocabulary = size(s, "target");
@@ -147,26 +139,25 @@ Trained gru_training(const Sizes& s, Rng& rng) {
   return recurrent_training(c, s, rng);
 }
 
-Trained transformer_training(const Sizes& s, Rng& rng) {
+Training transformer_training(const Sizes& s, Rng& rng) {
   const int64_t B = size(s, "batch"), L = size(s, "length"), V = size(s, "vocabulary");
   const TransformerConfig c = transformer_config(s);
   auto model = std::make_shared<Transformer>(c, rng);
-  Trained t;
-  t.parameters = parameters(*model);
-  t.items = static_cast<double>(B * L);
+  Training t{.parameters = parameters(*model)};
+  t.tokens = static_cast<double>(B * L);
   const auto C = static_cast<double>(c.width), inner = static_cast<double>(c.inner), keys = static_cast<double>(L);
   const double encoder = layer_flops(C, inner, keys), decoder = layer_flops(C, inner, (keys + 1) / 2);
   const double cross = 8 * C * C + 4 * keys * C;
   t.flops =
-      t.items * (static_cast<double>(c.encoder_layers) * (encoder + decoder + cross) + 2 * C * static_cast<double>(V));
-  t.targets = random_ids(B * L, V, rng);
-  t.forward = [model, source = random_batch(B, L, V, rng), inputs = random_batch(B, L, V, rng)](Context& ctx) {
-    return model->forward(source, inputs, ctx);
-  };
+      t.tokens * (static_cast<double>(c.encoder_layers) * (encoder + decoder + cross) + 2 * C * static_cast<double>(V));
+  t.losses.emplace_back([model, targets = random_ids(B * L, V, rng), source = random_batch(B, L, V, rng),
+                         inputs = random_batch(B, L, V, rng)](Context& ctx) {
+    return cross_entropy(model->forward(source, inputs, ctx), targets);
+  });
   return t;
 }
 
-Trained vit_training(const Sizes& s, Rng& rng) {
+Training vit_training(const Sizes& s, Rng& rng) {
   VitConfig c;
   c.patch = size(s, "patch");
   c.width = size(s, "width");
@@ -175,16 +166,15 @@ Trained vit_training(const Sizes& s, Rng& rng) {
   c.classes = size(s, "classes");
   const int64_t B = size(s, "batch");
   auto model = std::make_shared<Vit>(c, rng);
-  Trained t;
-  t.parameters = parameters(*model);
-  t.items = static_cast<double>(B * model->tokens());
+  Training t{.parameters = parameters(*model)};
+  t.tokens = static_cast<double>(B * model->tokens());
   const auto C = static_cast<double>(c.width), keys = static_cast<double>(model->tokens());
-  t.flops = t.items * (static_cast<double>(c.layers) * layer_flops(C, 4 * C, keys) +
-                       2 * C * static_cast<double>(c.patch * c.patch));
-  t.targets = random_ids(B, c.classes, rng);
-  t.forward = [model, images = Tensor::randn({B, c.height, c.image_width}, rng)](Context& ctx) {
-    return model->forward(images, ctx);
-  };
+  t.flops = t.tokens * (static_cast<double>(c.layers) * layer_flops(C, 4 * C, keys) +
+                        2 * C * static_cast<double>(c.patch * c.patch));
+  t.losses.emplace_back([model, targets = random_ids(B, c.classes, rng),
+                         images = Tensor::randn({B, c.height, c.image_width}, rng)](Context& ctx) {
+    return cross_entropy(model->forward(images, ctx), targets);
+  });
   return t;
 }
 
@@ -211,11 +201,11 @@ constexpr int64_t kNoEnd = -1;  // no token ends the text before its length
 Work build_training(const nlohmann::json& s) {
   Rng rng(1);
   const std::string model = s.at("model");
-  if (model == "gpt") return training_of(gpt_training(s, rng), "tokens");
-  if (model == "lstm") return training_of(lstm_training(s, rng), "tokens");
-  if (model == "gru") return training_of(gru_training(s, rng), "tokens");
-  if (model == "transformer") return training_of(transformer_training(s, rng), "tokens");
-  if (model == "vit") return training_of(vit_training(s, rng), "tokens");
+  if (model == "gpt") return training_work(gpt_training(s, rng));
+  if (model == "lstm") return training_work(lstm_training(s, rng));
+  if (model == "gru") return training_work(gru_training(s, rng));
+  if (model == "transformer") return training_work(transformer_training(s, rng));
+  if (model == "vit") return training_work(vit_training(s, rng));
   throw ConfigError("[bench] unknown model '" + model + "'");
 }
 

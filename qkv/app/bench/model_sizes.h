@@ -1,8 +1,11 @@
-// Models built from a case's sizes, and what their layers cost.
+// What the cases that train a model share: configurations from a case's sizes, costs, and updates as work.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
+#include "qkv/app/bench/cases.h"
 #include "qkv/models/gpt.h"
 #include "qkv/models/transformer.h"
 
@@ -14,5 +17,14 @@ TransformerConfig transformer_config(const nlohmann::json& sizes);
 
 /// Operations for one token of a layer: q, k, v, output and the feed-forward block, and attention to `keys`.
 double layer_flops(double width, double inner, double keys);
+
+/// A model and the batches one run trains it on.
+struct Training {
+  std::vector<NamedParameter> parameters;
+  std::vector<std::function<Tensor(Context&)>> losses = {};  // one a batch
+  double tokens = 0, flops = 0;                              // of the forward passes
+};
+/// One update of AdamW for each loss.
+Work training_work(Training training);
 
 }  // namespace qkv::bench
