@@ -251,20 +251,25 @@ void AtomicFolder::commit() {
   sync_path(parent_of(path_));
 }
 
+int temporary_owner(std::string_view name) {
+  const size_t mark = name.rfind(".tmp-");
+  if (mark == std::string_view::npos) return 0;
+  const char* const first = name.data() + mark + 5;
+  const char* const last = name.data() + name.size();
+  int pid = 0, attempt = 0;
+  const auto [dash, bad_pid] = std::from_chars(first, last, pid);
+  if (bad_pid != std::errc() || dash == last || *dash != '-' || pid <= 0) return 0;
+  const auto [rest, bad_attempt] = std::from_chars(dash + 1, last, attempt);
+  return bad_attempt == std::errc() && rest == last ? pid : 0;
+}
+
 void remove_leftovers(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> stale;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    const size_t mark = name.rfind(".tmp-");
-    if (mark == std::string::npos) continue;
-    const char* const first = name.data() + mark + 5;
-    const char* const last = name.data() + name.size();
-    int pid = 0, attempt = 0;
-    const auto [dash, bad_pid] = std::from_chars(first, last, pid);
-    if (bad_pid != std::errc() || dash == last || *dash != '-' || pid <= 0) continue;
-    const auto [rest, bad_attempt] = std::from_chars(dash + 1, last, attempt);
-    if (bad_attempt != std::errc() || rest != last) continue;
+    const int pid = temporary_owner(name);
+    if (pid == 0) continue;
     if (pid != ::getpid() && ::kill(pid, 0) != 0 && errno == ESRCH) stale.push_back(it->path().string());
   }
   for (const std::string& path : stale) fs::remove_all(path, error);

@@ -74,6 +74,8 @@ class AtomicFolder {
   bool done_ = false;
 };
 
+/// The process that is building what has this name (*.tmp-PID-K), or 0 for any other name.
+int temporary_owner(std::string_view name);
 /// Removes what killed processes left in `folder`: entries named *.tmp-PID-K whose process is gone.
 void remove_leftovers(const std::string& folder);
 /// Creates a folder and its parents. Throws IoError "cannot create folder PATH: REASON".

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "qkv/base/error.h"
+#include "qkv/io/file.h"
 #include "qkv/serve/http_server.h"
 
 namespace qkv::serve {
@@ -16,6 +17,7 @@ std::vector<std::string> runs_below(const std::string& root) {
   std::vector<std::string> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root, error)) {
+    if (temporary_owner(entry.path().filename().string()) != 0) continue;  // a run that is just being set up
     if (entry.is_directory(error) && fs::exists(entry.path() / "config.json", error)) {
       found.push_back(entry.path().string());
     }

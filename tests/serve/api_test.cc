@@ -41,7 +41,7 @@ void train(const std::string& path) {
   run_session(folder, *task);
 }
 
-/// One run that works, one with broken weights, one without a readable configuration.
+/// One run that works, one with broken weights, one without a readable configuration, one not yet in its place.
 class ApiTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -53,6 +53,7 @@ class ApiTest : public ::testing::Test {
     }
     std::filesystem::create_directory(*folder_ / "broken");
     write_file_atomic(*folder_ / "broken/config.json", std::string_view("{"));
+    std::filesystem::copy(*folder_ / "good", *folder_ / "next.tmp-1-0", std::filesystem::copy_options::recursive);
   }
   static void TearDownTestSuite() { folder_.reset(); }
 

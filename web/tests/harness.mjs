@@ -61,9 +61,15 @@ export function parseCsv(text) {
   return { columns: rows[0].slice(1), rows: rows.slice(1).map((r) => r[0]), values: rows.slice(1).map((r) => r.slice(1).map(value)), lines: rows };
 }
 
+/** What still runs when the tests are over, whatever became of them. */
+const servers = new Set();
+const browsers = new Set();
+
 /** Starts `qkv serve` and waits for its address. */
 export async function serve(root, port = 0) {
   const child = spawn(program, ["serve", "--root", root, "--port", String(port)], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  servers.add(child);
+  child.on("exit", () => servers.delete(child));
   let said = "", errors = "";
   child.stderr.on("data", (d) => (errors += d));
   const url = await new Promise((done, fail) => {
@@ -92,7 +98,9 @@ export async function launch() {
   const path = process.env.QKV_CHROMIUM ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
   if (!path) throw new Error("no Chromium found; install the package chromium or set QKV_CHROMIUM");
   // Chromium's sandbox refuses to work for root; the tests open nothing but our own page.
-  return chromium.launch({ executablePath: path, headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+  const browser = await chromium.launch({ executablePath: path, headless: true, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"] });
+  browsers.add(browser);
+  return browser;
 }
 
 /** A page that fails the test on console errors (but those the test expects) and on requests that leave the machine. */
@@ -103,7 +111,7 @@ export async function open(browser, url, { hash = "", expect = [], ...options } 
   const problems = [];
   const own = url ? new URL(url).origin : "";
   page.on("console", (m) => {
-    if (m.type() === "error" && !expect.some((e) => e.test(m.text()))) problems.push(`console: ${m.text()}`);
+    if (m.type() === "error" && !expect.some((e) => e.test(m.text()))) problems.push(`console: ${m.text()} ${m.location().url}`);
   });
   page.on("pageerror", (e) => problems.push(`error: ${e.message}`));
   page.on("request", (r) => {
@@ -136,4 +144,8 @@ export function near(a, b, tolerance, what) {
   assert.ok(Math.abs(a - b) <= tolerance, `${what}: ${a} and ${b} differ by more than ${tolerance}`);
 }
 
-export const cleanUp = () => rmSync(folder, { recursive: true, force: true });
+export async function cleanUp() {
+  for (const child of servers) child.kill("SIGKILL");
+  await Promise.all([...browsers].map((b) => b.close()));
+  rmSync(folder, { recursive: true, force: true });
+}

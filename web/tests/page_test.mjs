@@ -1,12 +1,13 @@
 // Tests of the page in a headless Chromium: QKV_PROGRAM=build/release/qkv node web/tests/page_test.mjs
 import assert from "node:assert/strict";
-import test from "node:test";
+import test, { after } from "node:test";
 import { exploreTests } from "./explore_tests.mjs";
 import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
 import { modelTests } from "./models_tests.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
 
+after(cleanUp);
 trainModels();
 const server = await serve(runs);
 const site = { url: server.url, errors: server.errors, browser: await launch() };
@@ -19,5 +20,4 @@ viewTests(site);
 test("the server ends in an orderly way when asked to", async () => {
   await site.browser.close();
   assert.equal(await server.stop(), 0);
-  cleanUp();
 });
