@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "qkv/app/bench/growth.h"
 #include "qkv/app/bench/measure.h"
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/io/file.h"
 #include "qkv/kernels/machine.h"
 #include "qkv/kernels/simd_target.h"
 #include "qkv/view/text.h"
@@ -19,7 +21,7 @@ using bench::BenchCase;
 using bench::Measured;
 
 struct BenchOptions {
-  std::string what = "all", only, python, target;
+  std::string what = "all", only, python, target, out;
   std::vector<std::string> folders;
   bool json = false, quick = false;
   int rounds = 7;
@@ -111,7 +113,7 @@ void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
   }
 }
 
-void run_cases(const BenchOptions& o, const Limits& limits) {
+bench::MeasureOptions options_of(const BenchOptions& o, const Limits& limits) {
   bench::MeasureOptions how;
   how.rounds = o.rounds;
   how.threads = limits.threads;
@@ -119,16 +121,51 @@ void run_cases(const BenchOptions& o, const Limits& limits) {
   how.folders = o.folders;
   how.torch = torch_setup(o);
   if (how.torch) how.torch->threads = limits.threads;
+  return how;
+}
+
+void show(const BenchOptions& o, const BenchCase& c, const Measured& m, const Limits& limits) {
+  if (o.json) {
+    std::printf("%s\n", row_of(c, m, limits).dump().c_str());
+  } else {
+    print_row(c, m, limits);
+  }
+  std::fflush(stdout);
+}
+
+void run_cases(const BenchOptions& o, const Limits& limits) {
+  const bench::MeasureOptions how = options_of(o, limits);
   for (const BenchCase& c : bench::case_table()) {
     if (o.what != "all" && o.what != c.kind) continue;
     if (!o.only.empty() && o.only != c.name) continue;
-    const Measured m = bench::measure(c, o.quick, how);
-    if (o.json) {
-      std::printf("%s\n", row_of(c, m, limits).dump().c_str());
-    } else {
-      print_row(c, m, limits);
+    show(o, c, bench::measure(bench::sizes_of(c, o.quick), how), limits);
+  }
+}
+
+// Sweeps over one size each; pictures go to --out.
+void run_growth(const BenchOptions& o, const Limits& limits) {
+  const bench::MeasureOptions how = options_of(o, limits);
+  const std::vector<bench::Sweep> sweeps = bench::sweeps(limits.threads, o.quick);
+  std::vector<bench::Growth> all;
+  for (const bench::Sweep& sweep : sweeps) {
+    bench::Growth growth{&sweep, {}};
+    for (const int value : sweep.values) {
+      growth.measured.push_back(bench::measure_value(sweep, value, how));
+      Limits by = limits;
+      if (sweep.varied.empty()) by = {value, limits.flops * value / limits.threads, limits.bytes};
+      const std::string name = sweep.name + ", " + sweep.axis + " " + std::to_string(value);
+      const BenchCase c{"growth", name.c_str(), sweep.picture.c_str(), ""};
+      show(o, c, growth.measured.back(), by);
     }
-    std::fflush(stdout);
+    all.push_back(std::move(growth));
+  }
+  if (o.out.empty()) return;
+  make_folders(o.out);
+  for (size_t i = 0; i < all.size();) {
+    std::vector<const bench::Growth*> of;
+    const std::string picture = all[i].sweep->picture;
+    for (; i < all.size() && all[i].sweep->picture == picture; ++i) of.push_back(&all[i]);
+    save_drawing(draw_plot(bench::growth_plot(of)), o.out + "/growth_" + picture + ".svg");
   }
 }
 
@@ -148,8 +185,8 @@ void check_only(const BenchOptions& o) {
 int run_bench(const Arguments& arguments) {
   BenchOptions o;
   CLI::App cli("how fast the machine is, how fast qkv is on it, and PyTorch beside it", "bench");
-  cli.add_option("what", o.what, "train, epoch, decode, attention, gemm or all [all]")
-      ->check(CLI::IsMember({"train", "epoch", "decode", "attention", "gemm", "all"}))
+  cli.add_option("what", o.what, "train, epoch, decode, attention, gemm, all of these, or growth over sizes [all]")
+      ->check(CLI::IsMember({"train", "epoch", "decode", "attention", "gemm", "all", "growth"}))
       ->type_name("");
   cli.add_option("--threads", o.threads, "thread counts, as in 1,2 [1 and all cores]")
       ->delimiter(',')
@@ -165,18 +202,20 @@ int run_bench(const Arguments& arguments) {
   cli.add_option("--target", o.target, "instruction set, as AVX2; PyTorch is held to it too [the best]")
       ->check(CLI::IsMember(kernels::simd_targets()))
       ->type_name("NAME");
+  cli.add_option("--out", o.out, "growth: a folder for the pictures [none]")->type_name("DIR");
   cli.add_flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
   cli.add_flag("--json", o.json, "one JSON object a line");
   if (!parse(cli, arguments)) return 0;
   check_only(o);
   if (!o.target.empty()) kernels::force_simd_target(o.target);
   if (o.threads.empty()) {
-    o.threads = {1};
-    if (num_threads() > 1) o.threads.push_back(num_threads());
+    if (o.what != "growth") o.threads = {1};
+    if (o.threads.empty() || num_threads() > 1) o.threads.push_back(num_threads());
   }
   for (const int threads : o.threads) {
     set_num_threads(threads);
-    run_cases(o, measure_limits(threads, o.json));
+    const Limits limits = measure_limits(threads, o.json);
+    o.what == "growth" ? run_growth(o, limits) : run_cases(o, limits);
   }
   return 0;
 }

@@ -7,6 +7,8 @@
 
 #include "app/run_program.h"
 #include "qkv/app/bench/cases.h"
+#include "qkv/app/bench/growth.h"
+#include "qkv/io/file.h"
 
 namespace qkv::app {
 namespace {
@@ -44,6 +46,37 @@ TEST(Bench, RunsOneCaseForPeople) {
   EXPECT_NE(run.out.find("FMA peak"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("decode gpt  2 threads"), std::string::npos) << run.out;
   EXPECT_EQ(run.out.find("PyTorch"), std::string::npos) << run.out;
+}
+
+TEST(Bench, GrowthDrawsAPictureForEachSize) {
+  const qkv::testing::TempFolder pictures;
+  const auto run = run_program(
+      {"bench", "growth", "--quick", "--json", "--threads", "2", "--rounds", "5", "--out", pictures / "new/folder"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::set<std::string> names;
+  for (const auto& row : rows_of(run.out)) names.insert(row["case"]);
+  EXPECT_EQ(names.size(), 1u + 6 * 2) << run.out;
+  EXPECT_TRUE(names.count("growth causal, keys 256")) << run.out;
+  EXPECT_TRUE(names.count("growth GPT, threads 1")) << run.out;
+  for (const char* name : {"attention", "length", "width", "batch", "threads"}) {
+    const std::string svg = read_text(pictures / ("new/folder/growth_" + std::string(name) + ".svg"));
+    EXPECT_NE(svg.find("<svg"), std::string::npos) << name;
+  }
+}
+
+TEST(Bench, TheLegendSaysThePowerThatTimeGrowsWith) {
+  const bench::Sweep sweep{"length", "GPT", "length", {{"kind", "train"}}, {"length"}, {16, 32, 64}};
+  bench::Growth growth{&sweep, {}};
+  for (const int n : sweep.values) {
+    bench::Measured m;
+    m.who = {{"qkv", {1e-6 * n * n}, 0}, {"PyTorch", {1e-6 * n}, 0}};
+    growth.measured.push_back(std::move(m));
+  }
+  const Plot plot = bench::growth_plot({&growth});
+  ASSERT_EQ(plot.series.size(), 2u);
+  EXPECT_EQ(plot.series[0].name, "qkv, GPT: power 2");
+  EXPECT_EQ(plot.series[1].name, "PyTorch, GPT: power 1");
+  EXPECT_NEAR(plot.series[0].y[1], 1.024, 1e-9);
 }
 
 TEST(Bench, EpochsReadTheTextTheyAreGiven) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -66,9 +65,9 @@ std::vector<double> Measured::ratios() const {
   return all;
 }
 
-Measured measure(const BenchCase& c, bool quick, const MeasureOptions& options) {
-  nlohmann::json sizes = sizes_of(c, quick);
-  const bool epoch = std::strcmp(c.kind, "epoch") == 0;
+Measured measure(nlohmann::json sizes, const MeasureOptions& options) {
+  const std::string kind = sizes.at("kind");
+  const bool epoch = kind == "epoch";
   if (epoch) add_text(sizes, options.folders);
   forget_peak_memory();
   const double before = own_status("VmRSS");
@@ -78,11 +77,11 @@ Measured measure(const BenchCase& c, bool quick, const MeasureOptions& options) 
   if (options.torch) {
     for (const std::string& blas : blas_builds(*options.torch)) {
       // The tuned build for training is known; for decoding and single products the better one is found here.
-      if (!peers.empty() && (epoch || std::strcmp(c.kind, "train") == 0)) break;
+      if (!peers.empty() && (epoch || kind == "train")) break;
       peers.push_back(std::make_unique<TorchPeer>(*options.torch, blas));
       const auto count = static_cast<int64_t>(peers.back()->build(sizes.dump()));
       if (count != m.work.parameters) {
-        throw ConfigError(std::string("[bench] ") + c.name + ": PyTorch's model has " + std::to_string(count) +
+        throw ConfigError("[bench] " + sizes.value("model", kind) + ": PyTorch's model has " + std::to_string(count) +
                           " parameters, qkv's " + std::to_string(m.work.parameters));
       }
     }

@@ -32,7 +32,8 @@ struct Measured {
   std::vector<double> ratios() const;
 };
 
-/// Builds, warms up and times a case. Throws ConfigError when PyTorch's model has another number of parameters.
-Measured measure(const BenchCase& c, bool quick, const MeasureOptions& options);
+/// Builds, warms up and times what the sizes describe. Throws ConfigError when PyTorch's model has another number of
+/// parameters.
+Measured measure(nlohmann::json sizes, const MeasureOptions& options);
 
 }  // namespace qkv::bench
