@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "qkv/base/error.h"
 #include "qkv/data/batching.h"
@@ -98,7 +98,7 @@ void declare_knowledge_data(Settings& s) {
               "the training pairs",
               0, 1)
       .number("ask", 0,
-              "part of the documents without a training pair that are read as a question, answered with the "
+              "part of the documents that are read as a question, answered as its training pair says or else with the "
               "name that looks most like an answer",
               0, 1)
       .choice("loss", "all", {"all", "span"}, "predict every character of a document, or the hidden ones only")
@@ -184,16 +184,18 @@ void KnowledgeData::encode() {
   }
   if (answers_ == 0 && ask_ == 0) return;
   const AnswerSpans likely(c.documents, names_, c.train);
-  std::set<std::string> answered;
-  for (const Fact& f : c.train) answered.insert(name_in_question(f.question));
+  std::map<std::string, int64_t> pairs;
+  for (size_t i = 0; i < c.train.size(); ++i) pairs[name_in_question(c.train[i].question)] = static_cast<int64_t>(i);
   for (size_t i = 0; i < names_.size(); ++i) {
     answer_like_.push_back(likely.probabilities(c.documents[i], names_[i]));
-    answered_.push_back(answered.count(title_of(c.documents[i], names_[i])) > 0);
+    const auto pair = pairs.find(title_of(c.documents[i], names_[i]));
+    pair_of_.push_back(pair == pairs.end() ? -1 : pair->second);
   }
 }
 
 LanguageExample KnowledgeData::asked_of(int64_t document) const {
   const auto at = static_cast<size_t>(document);
+  if (pair_of_[at] >= 0) return asked_[static_cast<size_t>(pair_of_[at])];
   const std::vector<double>& p = answer_like_[at];
   const CharSpan name = names_[at].names[static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin())];
   const std::vector<int64_t>& ids = documents_[at];
@@ -209,9 +211,7 @@ LanguageExample KnowledgeData::corrupted(int64_t document, Rng& rng) {
   const bool named = rng.uniform() < named_ && !names.names.empty();
   const bool by_answers = rng.uniform() < answers_;
   const bool as_asked = rng.uniform() < ask_;
-  if (as_asked && !names.names.empty() && names.title > 0 && !answered_[static_cast<size_t>(document)]) {
-    return asked_of(document);
-  }
+  if (as_asked && !names.names.empty() && names.title > 0) return asked_of(document);
   NamedSpanOptions how{.block = block_, .probabilities = {}};
   if (by_answers) how.probabilities = answer_like_[static_cast<size_t>(document)];
   const std::vector<int64_t> sequence =

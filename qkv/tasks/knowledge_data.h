@@ -44,7 +44,7 @@ class KnowledgeData {
  private:
   void encode();
   LanguageExample corrupted(int64_t document, Rng& rng);
-  /// The question that the document seems to answer, with the name that looks most like the answer.
+  /// The question about the document's person: of the training pairs, or with the name that looks most like the answer.
   LanguageExample asked_of(int64_t document) const;
   void plan(int64_t epoch);
 
@@ -60,7 +60,7 @@ class KnowledgeData {
   std::vector<std::vector<int64_t>> documents_;  // encoded
   std::vector<NamedSpans> names_;
   std::vector<std::vector<double>> answer_like_;  // of each document's names, where asked for
-  std::vector<bool> answered_;                    // documents about people of the training pairs
+  std::vector<int64_t> pair_of_;                  // the training pair about each document's person, or -1
   std::vector<LanguageExample> asked_;            // the training questions
   int64_t planned_epoch_ = -1;
   std::vector<int64_t> order_;  // of the epoch: documents, then questions from documents_.size() on
