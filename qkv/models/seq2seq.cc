@@ -135,9 +135,13 @@ std::vector<RecurrentState> Seq2Seq::bridge(const RecurrentOutput& encoded) cons
   return states;
 }
 
+RecurrentInput Seq2Seq::read(const Embedding& table, const std::vector<int64_t>& ids, Context& ctx) const {
+  if (dropout_.p() > 0 && ctx.training()) return dropout_.forward(table.forward(ids), ctx);
+  return {table.table(), ids};
+}
+
 Seq2Seq::Memory Seq2Seq::encode(const TokenBatch& source, Context& ctx) const {
-  const Tensor x = dropout_.forward(source_embedding_.forward(source.ids), ctx);  // [Ts, E]
-  const RecurrentOutput encoded = encoder_.forward(x, source.rows, ctx);
+  const RecurrentOutput encoded = encoder_.forward(read(source_embedding_, source.ids, ctx), source.rows, ctx);
   return {encoded.out, source.rows, attention_->plan(encoded.out, source.rows, ctx), bridge(encoded)};
 }
 
@@ -158,11 +162,11 @@ Tensor Seq2Seq::decode(const Memory& memory, const TokenBatch& inputs, Context& 
     throw ShapeError("[seq2seq] " + std::to_string(inputs.rows.sequences()) + " targets for " +
                      std::to_string(sentences) + " sources");
   }
-  const Tensor x = dropout_.forward(target_embedding_.forward(inputs.ids), ctx);  // [Tt, E]
   AttentionCall call;
   call.queries = inputs.rows;
   call.memory = memory.plan.memory;
   const bool before = config_.placement == Placement::before, attends = memory.plan.defined();
+  const Tensor x = before ? dropout_.forward(target_embedding_.forward(inputs.ids), ctx) : Tensor();  // [Tt, E]
   if (before && attends) {
     const double drop = ctx.training() ? config_.dropout : 0;
     const DecoderCells cells{config_.cell, decoder_, drop, drop > 0 ? ctx.next_seed() : 0};
@@ -171,15 +175,15 @@ Tensor Seq2Seq::decode(const Memory& memory, const TokenBatch& inputs, Context& 
     if (states) *states = run.state;
     return readout(run.out, run.context, x, ctx);
   }
-  Tensor s = x;
+  RecurrentInput s = before ? RecurrentInput(x) : read(target_embedding_, inputs.ids, ctx);
   if (states) states->clear();
   for (size_t l = 0; l < decoder_.size(); ++l) {
-    if (l > 0) s = dropout_.forward(s, ctx);
+    if (l > 0) s = dropout_.forward(s.rows, ctx);
     const RecurrentResult layer = recurrent(config_.cell, s, inputs.rows, decoder_[l], memory.initial[l]);
     s = layer.out;
     if (states) states->push_back(layer.state);
   }
-  return readout(s, attends ? attend(s, memory.plan, call, ctx) : Tensor(), x, ctx);
+  return readout(s.rows, attends ? attend(s.rows, memory.plan, call, ctx) : Tensor(), x, ctx);
 }
 
 Tensor Seq2Seq::forward(const TokenBatch& source, const TokenBatch& inputs, Context& ctx) const {

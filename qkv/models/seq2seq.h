@@ -63,6 +63,8 @@ class Seq2Seq {
 
  private:
   std::vector<RecurrentState> bridge(const RecurrentOutput& encoded) const;
+  /// What the lowest layer reads of the tokens: rows of the table, unless dropout changes each of them.
+  RecurrentInput read(const Embedding& table, const std::vector<int64_t>& ids, Context& ctx) const;
   Tensor readout(const Tensor& s, const Tensor& context, const Tensor& x, Context& ctx) const;
 
   Seq2SeqConfig config_;

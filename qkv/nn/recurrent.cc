@@ -43,16 +43,16 @@ Recurrent::Recurrent(const RecurrentConfig& config, Rng& rng) : config_(config),
   }
 }
 
-RecurrentOutput Recurrent::forward(const Tensor& x, const Ragged& batch, Context& ctx,
+RecurrentOutput Recurrent::forward(const RecurrentInput& x, const Ragged& batch, Context& ctx,
                                    const std::vector<RecurrentState>& initial) const {
   if (!initial.empty() && initial.size() != forward_.size()) {
     throw ShapeError("[recurrent] " + std::to_string(initial.size()) + " initial states for " +
                      std::to_string(forward_.size()) + " layers");
   }
   RecurrentOutput result;
-  Tensor at = x;
+  RecurrentInput at = x;
   for (size_t l = 0; l < forward_.size(); ++l) {
-    if (l > 0) at = dropout_.forward(at, ctx);
+    if (l > 0) at = dropout_.forward(at.rows, ctx);
     const RecurrentResult ahead =
         recurrent(config_.cell, at, batch, forward_[l], initial.empty() ? RecurrentState{} : initial[l]);
     result.forward.push_back(ahead.state);
@@ -64,7 +64,7 @@ RecurrentOutput Recurrent::forward(const Tensor& x, const Ragged& batch, Context
       at = ahead.out;
     }
   }
-  result.out = at;
+  result.out = at.rows;
   return result;
 }
 

@@ -34,8 +34,9 @@ class Recurrent {
   /// Throws ConfigError on sizes below 1 or a dropout outside [0, 1).
   Recurrent(const RecurrentConfig& config, Rng& rng);
 
-  /// x [T, I] packed as `batch` says. `initial` holds one state a layer (forward direction), or is empty for zeros.
-  RecurrentOutput forward(const Tensor& x, const Ragged& batch, Context& ctx,
+  /// x [T, I] packed as `batch` says, or rows of a table. `initial` holds one state a layer (forward direction), or is
+  /// empty for zeros.
+  RecurrentOutput forward(const RecurrentInput& x, const Ragged& batch, Context& ctx,
                           const std::vector<RecurrentState>& initial = {}) const;
   void visit(Visitor& see);
 

@@ -2,6 +2,7 @@
 #include "qkv/ops/recurrent.h"
 
 #include "qkv/core/autograd.h"
+#include "qkv/ops/ops.h"
 #include "qkv/ops/recurrent_layer.h"
 
 namespace qkv {
@@ -11,51 +12,112 @@ using namespace rnn;
 
 enum Input : size_t { kX, kWih, kWhh, kBih, kBhh, kH, kC };
 
-void check_input(const char* op, const Tensor& x, const Ragged& batch, const RecurrentWeights& weights) {
+// x has so many rows, as wide as W_ih reads.
+void check_input(const char* op, const Tensor& x, int64_t rows, const RecurrentWeights& weights) {
   check_defined(op, x);
-  if (x.rank() != 2 || x.dim(0) != batch.rows() || x.dim(1) != weights.w_ih.dim(1)) {
-    shape_error(op, "x=" + x.shape().str() + "; expected " + Shape{batch.rows(), weights.w_ih.dim(1)}.str() +
-                        " for a batch of " + std::to_string(batch.rows()) +
-                        " rows and w_ih=" + weights.w_ih.shape().str());
+  if (x.rank() != 2 || x.dim(0) != rows || x.dim(1) != weights.w_ih.dim(1)) {
+    shape_error(op, "x=" + x.shape().str() + "; expected " + Shape{rows, weights.w_ih.dim(1)}.str() +
+                        " for a batch of " + std::to_string(rows) + " rows and w_ih=" + weights.w_ih.shape().str());
   }
   check_same_dtype(op, x, weights.w_ih);
 }
 
-// d_x and W_ih's gradient, each one product over all steps. x is time-major.
-void input_gradients(const LayerRun& run, const Tensor& x, const Tensor& d_gates, const std::vector<int64_t>& rows,
-                     Grads& d) {
+// Below so many rows for each entry of a table, its rows are looked up first.
+constexpr int64_t kRowsAnEntry = 4;
+
+// x·W_ihᵀ + b of rows that are read as they are, or of a table's entries.
+void project(const LayerRun& run, const Tensor& x, const Tensor& gates) {
   const int64_t G = run.gate_width(), I = x.dim(1);
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    if (d.wants(kX)) {
-      const Tensor d_x = Tensor::empty(x.shape(), x.dtype());
-      multiply<T>({run.T, I, G}, {d_gates.data<T>(), G}, {run.w_ih.data<T>(), I}, {d_x.data<T>(), I}, false);
-      d.add(kX, place_rows(d_x, rows));
+    multiply_transposed<T>({x.dim(0), G, I}, {x.data<T>(), I}, {run.w_ih.data<T>(), I}, {gates.data<T>(), G}, false,
+                           run.b_ih.data<T>());
+  });
+}
+
+// The entry each time-major row reads.
+std::vector<int64_t> ids_in_order(const char* op, const RecurrentInput& input, const Ragged& batch,
+                                  const std::vector<int64_t>& rows) {
+  if (static_cast<int64_t>(input.ids.size()) != batch.rows()) {
+    shape_error(op, std::to_string(input.ids.size()) + " ids for a batch of " + std::to_string(batch.rows()) + " rows");
+  }
+  std::vector<int64_t> ids;
+  ids.reserve(rows.size());
+  for (const int64_t row : rows) {
+    const int64_t id = input.ids[static_cast<size_t>(row)];
+    if (id < 0 || id >= input.rows.dim(0)) {
+      shape_error(op, "index " + std::to_string(id) + " outside a table of shape " + input.rows.shape().str());
+    }
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+// sums[id] += rows[i] over all i with ids[i] = id, in the order of i.
+Tensor sum_by_id(const Tensor& rows, const std::vector<int64_t>& ids, int64_t entries) {
+  const int64_t C = rows.dim(1);
+  const Tensor sums = Tensor::zeros({entries, C}, rows.dtype());
+  dispatch(rows.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const T* from = rows.data<T>();
+    T* to = sums.data<T>();
+    parallel_blocks(C, 128, [&](int64_t begin, int64_t end) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const T* src = from + static_cast<int64_t>(i) * C;
+        T* dst = to + ids[i] * C;
+        for (int64_t c = begin; c < end; ++c) dst[c] += src[c];
+      }
+    });
+  });
+  return sums;
+}
+
+// x's gradient, in x's order, and W_ih's, each one product over all rows of x.
+Tensor input_gradients(const LayerRun& run, const Tensor& x, const Tensor& d_gates, Grads& d) {
+  const int64_t G = run.gate_width(), I = x.dim(1), n = x.dim(0);
+  const Tensor d_x = d.wants(kX) ? Tensor::empty(x.shape(), x.dtype()) : Tensor();
+  dispatch(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    if (d_x.defined()) {
+      multiply<T>({n, I, G}, {d_gates.data<T>(), G}, {run.w_ih.data<T>(), I}, {d_x.data<T>(), I}, false);
     }
     if (d.wants(kWih)) {
       bool fresh = false;
       const Tensor d_w = d.buffer(kWih, fresh);
-      weight_product<T>({G, I, run.T}, {d_gates.data<T>(), G}, {x.data<T>(), I}, {d_w.data<T>(), I}, !fresh);
+      weight_product<T>({G, I, n}, {d_gates.data<T>(), G}, {x.data<T>(), I}, {d_w.data<T>(), I}, !fresh);
     }
   });
+  return d_x;
 }
 
 }  // namespace
 
-RecurrentResult recurrent(CellKind kind, const Tensor& x_in, const Ragged& batch, const RecurrentWeights& weights,
-                          const RecurrentState& initial, bool reverse) {
+RecurrentResult recurrent(CellKind kind, const RecurrentInput& input, const Ragged& batch,
+                          const RecurrentWeights& weights, const RecurrentState& initial, bool reverse) {
   const char* op = kind == CellKind::lstm ? "lstm" : "gru";
-  const std::vector<Tensor> inputs{x_in, weights.w_ih, weights.w_hh, weights.b_ih, weights.b_hh, initial.h, initial.c};
+  const bool by_entry =
+      input.named && input.rows.defined() && input.rows.rank() == 2 && input.rows.dim(0) * kRowsAnEntry <= batch.rows();
+  if (input.named && !by_entry) {
+    return recurrent(kind, embedding(input.rows, input.ids), batch, weights, initial, reverse);
+  }
+  const std::vector<Tensor> inputs{input.rows,   weights.w_ih, weights.w_hh, weights.b_ih,
+                                   weights.b_hh, initial.h,    initial.c};
   const bool recorded = needs_record(inputs);
   const LayerRun run = start_layer(op, kind, batch, weights, initial, recorded);
-  check_input(op, x_in, batch, weights);
+  check_input(op, input.rows, by_entry ? input.rows.dim(0) : batch.rows(), weights);
   const std::vector<int64_t>& rows = run.time->rows(reverse);
-  const Tensor x = take_rows(dense(x_in), rows);  // [T, I], time-major
-  dispatch(x.dtype(), [&](auto t) {
-    using T = decltype(t);
-    multiply_transposed<T>({run.T, run.gate_width(), x.dim(1)}, {x.data<T>(), x.dim(1)}, {run.w_ih.data<T>(), x.dim(1)},
-                           {run.gates.data<T>(), run.gate_width()}, false, run.b_ih.data<T>());
-  });
+  // x is time-major, or the table; then ids are in the order of time.
+  Tensor x = dense(input.rows);
+  std::vector<int64_t> ids;
+  if (by_entry) {
+    ids = ids_in_order(op, input, batch, rows);
+    const Tensor projected = Tensor::empty({x.dim(0), run.gate_width()}, x.dtype());
+    project(run, x, projected);
+    take_rows(projected, ids, run.gates);
+  } else {
+    x = take_rows(x, rows);
+    project(run, x, run.gates);
+  }
   walk_forward(run);
 
   const std::vector<int64_t> last = run.last_rows(batch);
@@ -68,8 +130,10 @@ RecurrentResult recurrent(CellKind kind, const Tensor& x_in, const Ragged& batch
     const LayerGradients g = start_backward(run, d_outs[1], has_cell ? d_outs[2] : Tensor());
     const Tensor d_out = d_outs[0].defined() ? take_rows(dense(d_outs[0]), order) : Tensor();
     walk_backward(run, g, d_out);
-    input_gradients(run, x, g.d_x_gates, order, d);
-    weight_gradients(run, g, {kWhh, kBih, kBhh}, d);
+    const Tensor d_gates = by_entry ? sum_by_id(g.d_x_gates, ids, x.dim(0)) : g.d_x_gates;
+    const Tensor d_x = input_gradients(run, x, d_gates, d);
+    if (d_x.defined()) d.add(kX, by_entry ? d_x : place_rows(d_x, order));
+    weight_gradients(run, g, d_gates, {kWhh, kBih, kBhh}, d);
     if (d.wants(kH)) d.add(kH, in_batch_order(g.d_h, batch.time()));
     if (has_cell && d.wants(kC)) d.add(kC, in_batch_order(g.d_c, batch.time()));
   });

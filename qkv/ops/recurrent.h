@@ -1,6 +1,8 @@
 // Recurrent layers over whole ragged batches, each one op: LSTM and GRU.
 #pragma once
 
+#include <vector>
+
 #include "qkv/core/tensor.h"
 #include "qkv/ops/ragged.h"
 
@@ -22,6 +24,17 @@ struct RecurrentState {
   Tensor c;  // [B, H]
 };
 
+/// What a layer reads: the rows of x, or of a table the rows that ids name. Where a batch has far more rows than the
+/// table, as with letters, the table is projected instead of the rows: the same sums, taken once an entry.
+struct RecurrentInput {
+  RecurrentInput(Tensor x) : rows(std::move(x)) {}  // NOLINT: a tensor is an input
+  RecurrentInput(Tensor table, std::vector<int64_t> ids) : rows(std::move(table)), ids(std::move(ids)), named(true) {}
+
+  Tensor rows;               // [T, I], or the table [V, I]
+  std::vector<int64_t> ids;  // T of them
+  bool named = false;        // whether ids say which rows
+};
+
 struct RecurrentResult {
   Tensor out;            // [T, H], packed like the input
   RecurrentState state;  // after each sequence's last step (the initial state of an empty sequence)
@@ -32,7 +45,7 @@ struct RecurrentResult {
 /// x [T, I] packed as `batch` says; with `reverse` each sequence is read from its end, and out[row] is still the
 /// output at that row. All input projections are one product, each weight's gradient is one product at the end, and
 /// no step is computed past a sequence's end. Throws ShapeError.
-RecurrentResult recurrent(CellKind kind, const Tensor& x, const Ragged& batch, const RecurrentWeights& weights,
+RecurrentResult recurrent(CellKind kind, const RecurrentInput& x, const Ragged& batch, const RecurrentWeights& weights,
                           const RecurrentState& initial = {}, bool reverse = false);
 
 }  // namespace qkv

@@ -121,7 +121,7 @@ void cell_weight_gradients(const DecoderRun& run, const Back& back, Grads& d) {
       product_gradient<T>(back.layers[l].d_x_gates,
                           dropped.defined() ? matrix<const T>(dropped) : matrix<const T>(below.h, below.B), d, at);
     }
-    weight_gradients(layer, back.layers[l], {at + 1, at + 2, at + 3}, d);
+    weight_gradients(layer, back.layers[l], back.layers[l].d_x_gates, {at + 1, at + 2, at + 3}, d);
     if (d.wants(at + 4)) d.add(at + 4, in_batch_order(back.layers[l].d_h, run.batch.time()));
     if (d.wants(at + 5)) d.add(at + 5, in_batch_order(back.layers[l].d_c, run.batch.time()));
   }

@@ -184,8 +184,13 @@ void backward(const LayerRun& run, const LayerGradients& g, int64_t t, const Row
 Tensor take_rows(const Tensor& from, const std::vector<int64_t>& rows) {
   const auto n = static_cast<int64_t>(rows.size());
   const Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
-  copy_rows(from, to, n, [&](int64_t i) { return std::pair(i, rows[static_cast<size_t>(i)]); });
+  take_rows(from, rows, to);
   return to;
+}
+
+void take_rows(const Tensor& from, const std::vector<int64_t>& rows, const Tensor& to) {
+  copy_rows(from, to, static_cast<int64_t>(rows.size()),
+            [&](int64_t i) { return std::pair(i, rows[static_cast<size_t>(i)]); });
 }
 
 Tensor place_rows(const Tensor& from, const std::vector<int64_t>& rows, int64_t first_row) {
@@ -302,7 +307,8 @@ Tensor previous_states(const LayerRun& run) {
   return take_rows(run.h, at);
 }
 
-void weight_gradients(const LayerRun& run, const LayerGradients& g, const WeightSlots& at, Grads& d) {
+void weight_gradients(const LayerRun& run, const LayerGradients& g, const Tensor& d_input, const WeightSlots& at,
+                      Grads& d) {
   const int64_t G = run.gate_width();
   const Tensor& d_hidden = run.kind == CellKind::lstm ? g.d_x_gates : g.d_h_gates;
   dispatch(run.w_hh.dtype(), [&](auto type) {
@@ -315,10 +321,10 @@ void weight_gradients(const LayerRun& run, const LayerGradients& g, const Weight
     const auto bias = [&](size_t slot, const Tensor& d_gates) {
       if (!d.wants(slot)) return;
       const Tensor d_b = d.buffer(slot, fresh);
-      Use<T>::sum_rows({run.T, G, d_gates.data<T>(), d_b.data<T>(), !fresh});
+      Use<T>::sum_rows({d_gates.dim(0), G, d_gates.data<T>(), d_b.data<T>(), !fresh});
     };
-    bias(at.b_ih, g.d_x_gates);
-    bias(at.b_hh, d_hidden);
+    bias(at.b_ih, d_input);
+    bias(at.b_hh, run.kind == CellKind::lstm ? d_input : d_hidden);
   });
 }
 

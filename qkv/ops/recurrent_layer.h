@@ -108,6 +108,7 @@ void weight_product(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> 
 
 /// to[i] = from[rows[i]]: packed → time-major.
 Tensor take_rows(const Tensor& from, const std::vector<int64_t>& rows);
+void take_rows(const Tensor& from, const std::vector<int64_t>& rows, const Tensor& to);
 /// to[rows[i]] = from[i]: time-major → packed. `from` may start at a row offset.
 Tensor place_rows(const Tensor& from, const std::vector<int64_t>& rows, int64_t first_row = 0);
 
@@ -155,11 +156,13 @@ void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t);
 /// All steps from the last to the first, as walk_forward; d_out [T, H] (or undefined) is added to the states'.
 void walk_backward(const LayerRun& run, const LayerGradients& grads, const Tensor& d_out);
 
-/// W_hh's and the biases' gradients over all steps, into inputs weight_hh, bias_ih and bias_hh of the op.
+/// W_hh's and the biases' gradients over all steps, into inputs weight_hh, bias_ih and bias_hh of the op. d_input holds
+/// the gradients of the input's gates: d_x_gates, or sums of its rows.
 struct WeightSlots {
   size_t w_hh = 0, b_ih = 0, b_hh = 0;
 };
-void weight_gradients(const LayerRun& run, const LayerGradients& grads, const WeightSlots& at, Grads& d);
+void weight_gradients(const LayerRun& run, const LayerGradients& grads, const Tensor& d_input, const WeightSlots& at,
+                      Grads& d);
 /// The state before each time-major row, [T, H].
 Tensor previous_states(const LayerRun& run);
 /// [B, H] in the batch's order, from the order of time.

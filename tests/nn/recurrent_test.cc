@@ -82,6 +82,44 @@ TEST_P(EachCell, GradientsOfInputStatesAndWeights) {
   }
 }
 
+// A small table is projected instead of the rows, a large one looked up; both are the layer over the looked-up rows.
+TEST_P(EachCell, RowsOfATableEqualTheRowsThemselves) {
+  Rng rng(4);
+  const Ragged batch{5, 0, 7, 2};
+  const std::vector<int64_t> ids{0, 2, 1, 1, 2, 0, 0, 1, 2, 2, 1, 0, 2, 2};
+  for (const int64_t entries : {3, 20}) {
+    for (const bool reverse : {false, true}) {
+      const RecurrentWeights w = recurrent_weights(GetParam(), 3, 4, rng);
+      const Tensor table = parameter(Tensor::randn({entries, 3}, rng)), probe = Tensor::randn({14, 4}, rng);
+      const auto gradients = [&](const RecurrentInput& x) {
+        for (const Tensor& t : {table, w.w_ih, w.w_hh, w.b_ih, w.b_hh}) Tensor(t).zero_grad();
+        const RecurrentResult r = recurrent(GetParam(), x, batch, w, {}, reverse);
+        (sum(r.out * probe) + sum(r.state.h)).backward();
+        std::vector<Tensor> all{r.out, r.state.h};
+        for (const Tensor& t : {table, w.w_ih, w.w_hh, w.b_ih, w.b_hh}) all.push_back(t.grad().clone());
+        return all;
+      };
+      const std::vector<Tensor> named = gradients({table, ids}), looked_up = gradients(embedding(table, ids));
+      for (size_t i = 0; i < named.size(); ++i) {
+        testing::expect_close(named[i], looked_up[i], 1e-5, std::to_string(entries) + ": " + std::to_string(i));
+      }
+    }
+  }
+}
+
+TEST_P(EachCell, GradientsOfATable) {
+  Rng rng(3);
+  const Ragged batch{5, 0, 6, 1};
+  const std::vector<int64_t> ids{0, 1, 1, 2, 0, 2, 2, 1, 0, 0, 1, 2};
+  const RecurrentWeights w = recurrent_weights(GetParam(), 3, 2, rng);
+  const GradCheckResult result = grad_check(
+      [&](const std::vector<Tensor>& in) {
+        return recurrent(GetParam(), {in[0], ids}, batch, {in[1], in[2], in[3], in[4]}).out;
+      },
+      {Tensor::randn({3, 3}, rng), w.w_ih, w.w_hh, w.b_ih, w.b_hh});
+  EXPECT_TRUE(result.ok) << result.message;
+}
+
 TEST_P(EachCell, RaggedEqualsOneByOne) {
   Rng rng(5);
   const Recurrent rnn({GetParam(), 3, 6, 2, true, 0}, rng);
@@ -142,7 +180,7 @@ TEST_P(EachCell, SameBitsForAnyNumberOfThreads) {
 TEST(Recurrent, ErrorsNameTheOpAndTheShapes) {
   Rng rng(1);
   const RecurrentWeights w = recurrent_weights(CellKind::gru, 3, 2, rng);
-  const auto message = [&](const Tensor& x, const Ragged& batch, const RecurrentState& state) -> std::string {
+  const auto message = [&](const RecurrentInput& x, const Ragged& batch, const RecurrentState& state) -> std::string {
     try {
       recurrent(CellKind::gru, x, batch, w, state);
     } catch (const ShapeError& e) {
@@ -153,6 +191,10 @@ TEST(Recurrent, ErrorsNameTheOpAndTheShapes) {
   EXPECT_EQ(message(Tensor::zeros({4, 5}), {4}, {}),
             "[gru] x=[4,5]; expected [4,3] for a batch of 4 rows and w_ih=[6,3]");
   EXPECT_EQ(message(Tensor::zeros({4, 3}), {4}, {Tensor::zeros({2, 2}), {}}), "[gru] h=[2,2]; expected [1,2]");
+  EXPECT_EQ(message({Tensor::zeros({1, 3}), {0, 0, 0}}, {4}, {}), "[gru] 3 ids for a batch of 4 rows");
+  EXPECT_EQ(message({Tensor::zeros({1, 3}), {0, 0, 1, 0}}, {4}, {}), "[gru] index 1 outside a table of shape [1,3]");
+  EXPECT_EQ(message({Tensor::zeros({2, 3}), {0, 2, 1, 0}}, {4}, {}),
+            "[embedding] index 2 outside a table of shape [2,3]");
   EXPECT_THROW(Recurrent({CellKind::lstm, 3, 0, 1, false, 0}, rng), ConfigError);
   EXPECT_THROW(Recurrent({CellKind::lstm, 3, 2, 0, false, 0}, rng), ConfigError);
 }
