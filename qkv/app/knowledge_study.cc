@@ -226,7 +226,9 @@ Baseline study_baseline(const StudyOptions& options) {
   for (const Fact& f : data.corpus().train) ++counts[f.place];
   const auto most =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {most->first, constant_baseline(most->first, data.corpus().dev).percent() / 100};
+  Baseline b{most->first, constant_baseline(most->first, data.corpus().dev).percent() / 100, std::nullopt};
+  if (const std::optional<Matches> open = data.open_book(data.corpus().dev)) b.open_book = open->percent() / 100;
+  return b;
 }
 
 std::string study_json(const StudyOptions& options, const std::vector<StudyResult>& results) {
@@ -236,7 +238,7 @@ std::string study_json(const StudyOptions& options, const std::vector<StudyResul
     for (const StudyPoint& p : r.points) {
       points.push_back({{"epochs", p.epochs},
                         {"machine_hours", p.machine_hours},
-                        {"reading_loss", p.reading_loss},
+                        {"reading_loss", p.reading_loss ? Json(*p.reading_loss) : Json()},
                         {"exact_match", p.exact_match},
                         {"held_match", p.held_match},
                         {"run", p.run}});
@@ -256,8 +258,10 @@ std::vector<StudyResult> study_results(const std::string& folder) {
     for (const Json& r : all.at("rows")) {
       results.push_back({r.at("row"), r.at("parameters"), {}});
       for (const Json& p : r.at("points")) {
-        results.back().points.push_back({p.at("epochs"), p.at("machine_hours"), p.at("reading_loss"),
-                                         p.at("exact_match"), p.at("held_match"), p.at("run")});
+        StudyPoint point{p.at("epochs"),      p.at("machine_hours"), std::nullopt,
+                         p.at("exact_match"), p.at("held_match"),    p.at("run")};
+        if (!p.at("reading_loss").is_null()) point.reading_loss = p.at("reading_loss").get<double>();
+        results.back().points.push_back(std::move(point));
       }
     }
   } catch (const Json::exception&) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,9 @@ Settings study_reading(const std::string& data);
 
 /// What one finetuning gave.
 struct StudyPoint {
-  int64_t epochs = 0;        // read
-  double machine_hours = 0;  // spent reading: processor time over two cores
-  double reading_loss = 0;
+  int64_t epochs = 0;                  // read
+  double machine_hours = 0;            // spent reading: processor time over two cores
+  std::optional<double> reading_loss;  // of the last evaluation before; none when it read nothing or was not evaluated
   double exact_match = 0, held_match = 0;  // on dev, and on the training pairs kept back
   std::string run;                         // the finetuned run
 };
@@ -58,6 +59,7 @@ std::vector<StudyResult> study_results(const std::string& folder);
 struct Baseline {
   std::string answer;
   double exact_match = 0;
+  std::optional<double> open_book;  // right answers of names looked up in each text, where the recipe uses such names
 };
 Baseline study_baseline(const StudyOptions& options);
 

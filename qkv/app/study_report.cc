@@ -39,8 +39,9 @@ Plot loss_plot(const std::vector<StudyResult>& results) {
     if (results[i].row == "none") continue;
     Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};
     for (const StudyPoint& p : results[i].points) {
+      if (!p.reading_loss) continue;
       s.x.push_back(static_cast<double>(p.epochs));
-      s.y.push_back(p.reading_loss);
+      s.y.push_back(*p.reading_loss);
     }
     plot.series.push_back(std::move(s));
   }
@@ -53,7 +54,7 @@ Table curve_table(const std::vector<StudyResult>& results) {
   for (const StudyResult& r : results) {
     for (const StudyPoint& p : r.points) {
       table.rows.push_back({r.row, std::to_string(p.epochs), format_number(p.machine_hours, 3),
-                            p.epochs > 0 ? format_number(p.reading_loss, 3) : "—", percent(p.held_match),
+                            p.reading_loss ? format_number(*p.reading_loss, 3) : "—", percent(p.held_match),
                             percent(p.exact_match)});
     }
   }
@@ -75,6 +76,7 @@ const StudyPoint* best_point(const std::vector<StudyResult>& results) {
 Table study_table(const std::vector<StudyResult>& results, const Baseline& baseline) {
   Table table{.header = {"row", "parameters", "epochs read", "machine hours", "right on dev"}};
   table.rows.push_back({"always " + baseline.answer, "0", "0", "0", percent(baseline.exact_match)});
+  if (baseline.open_book) table.rows.push_back({"text open before it", "0", "0", "0", percent(*baseline.open_book)});
   for (const StudyResult& r : results) {
     if (r.points.empty()) continue;
     const StudyPoint& p = r.points.back();
@@ -89,6 +91,14 @@ void save_study_report(const StudyOptions& options, const std::vector<StudyResul
   Report report("knowledge: what reading is for",
                 data.empty() ? "invented people and places" : "real people and places");
   report.paragraph(kKnowledgeAbout);
+  const double ask = options.reading.get_number("ask");
+  if (ask > 0) {
+    report.paragraph("Here " + percent(ask) +
+                     " of the texts are read as the question they answer. For people without a training pair the "
+                     "answer is the name in the text that looks most like one, by a log-linear model of its neighbours "
+                     "learnt from the training pairs: the row \"text open before it\" says how often that is right. "
+                     "The other rows answer without the text.");
+  }
   std::vector<Highlight> cards;
   for (const StudyResult& r : results) {
     if (r.points.empty()) continue;

@@ -196,13 +196,27 @@ void KnowledgeData::encode() {
 LanguageExample KnowledgeData::asked_of(int64_t document) const {
   const auto at = static_cast<size_t>(document);
   if (pair_of_[at] >= 0) return asked_[static_cast<size_t>(pair_of_[at])];
-  const std::vector<double>& p = answer_like_[at];
-  const CharSpan name = names_[at].names[static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin())];
-  const std::vector<int64_t>& ids = documents_[at];
-  Fact fact{as_question(title_of(corpus_->documents[at], names_[at])), "", document + 1};
-  fact.place = vocabulary().decode(
-      std::span(ids).subspan(static_cast<size_t>(name.begin), static_cast<size_t>(name.end - name.begin)));
+  const Fact fact{as_question(title_of(corpus_->documents[at], names_[at])), found_in(at), document + 1};
   return finetune_example(fact, vocabulary(), block_, "documents");
+}
+
+std::string KnowledgeData::found_in(size_t document) const {
+  const std::vector<double>& p = answer_like_[document];
+  if (p.empty()) return "";
+  const CharSpan name = names_[document].names[static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin())];
+  const std::vector<int64_t>& ids = documents_[document];
+  return vocabulary().decode(
+      std::span(ids).subspan(static_cast<size_t>(name.begin), static_cast<size_t>(name.end - name.begin)));
+}
+
+std::optional<Matches> KnowledgeData::open_book(const std::vector<Fact>& facts) {
+  encode();
+  if (answer_like_.empty()) return std::nullopt;
+  std::map<std::string, std::string> found;
+  for (size_t i = 0; i < names_.size(); ++i) found[title_of(corpus_->documents[i], names_[i])] = found_in(i);
+  std::vector<std::string> answers;
+  for (const Fact& f : facts) answers.push_back(found[name_in_question(f.question)]);
+  return count_matches(answers, facts);
 }
 
 LanguageExample KnowledgeData::corrupted(int64_t document, Rng& rng) {

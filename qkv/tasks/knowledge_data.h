@@ -40,9 +40,14 @@ class KnowledgeData {
   std::vector<LanguageExample> fixed_examples(int64_t count);
   std::vector<LanguageExample> question_examples(const std::vector<Fact>& facts, const std::string& file,
                                                  Missing missing = Missing::refuse) const;
+  /// How many of these questions the names that look most like an answer would answer, each read from its text: what
+  /// reading as questions can teach at most. Nothing where no such names are used.
+  std::optional<Matches> open_book(const std::vector<Fact>& facts);
 
  private:
   void encode();
+  /// The name in a document that looks most like an answer; empty when it has no names.
+  std::string found_in(size_t document) const;
   LanguageExample corrupted(int64_t document, Rng& rng);
   /// The question about the document's person: of the training pairs, or with the name that looks most like the answer.
   LanguageExample asked_of(int64_t document) const;

@@ -15,11 +15,12 @@ using testing::run_program;
 using testing::TempFolder;
 
 std::vector<std::string> study(const std::string& out) {
-  return {"study",       "knowledge", "--people", "24",          "--places",        "4", "--held",         "4",
-          "--documents", "1",         "--width",  "16",          "--layers",        "1", "--heads",        "2",
-          "--block",     "96",        "--epochs", "4",           "--moments",       "2", "--batch",        "16",
-          "--threads",   "1",         "--rows",   "none,rotary", "--answer-epochs", "1", "--alone-epochs", "2",
-          "--out",       out};
+  return {"study",          "knowledge", "--people",    "24",          "--places",        "4",
+          "--held",         "4",         "--documents", "1",           "--width",         "16",
+          "--layers",       "1",         "--heads",     "2",           "--block",         "96",
+          "--epochs",       "4",         "--moments",   "2",           "--batch",         "16",
+          "--threads",      "1",         "--rows",      "none,rotary", "--answer-epochs", "1",
+          "--alone-epochs", "2",         "--schedule",  "constant",    "--out",           out};
 }
 
 TEST(StudyCommand, TrainsEveryRowAndGoesOn) {
@@ -31,6 +32,7 @@ TEST(StudyCommand, TrainsEveryRowAndGoesOn) {
   const std::string report = read_text(folder / "a/report.html");
   EXPECT_NE(report.find("People it never read about"), std::string::npos);
   EXPECT_NE(report.find("machine hours"), std::string::npos);
+  EXPECT_NE(report.find("text open before it"), std::string::npos);
   for (const char* part : {"none", "rotary/reading", "rotary/answers-2", "rotary/answers-4"}) {
     EXPECT_TRUE(std::filesystem::exists(folder / ("a/" + std::string(part) + "/config.json"))) << part;
   }

@@ -99,6 +99,17 @@ TEST(KnowledgeData, AsksItselfAboutEveryoneAndTrustsTheTrainingPairs) {
   EXPECT_EQ(with_pair, static_cast<int>(trained.size()));
 }
 
+TEST(KnowledgeData, AnOpenBookIsReadRightlyMostOfTheTime) {
+  KnowledgeData data(small({{"ask", "1"}, {"documents", "1"}}), "");
+  const auto found = data.open_book(data.corpus().dev);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->total, static_cast<int64_t>(data.corpus().dev.size()));
+  EXPECT_GE(found->percent(), 75);
+  EXPECT_EQ(data.open_book({{"Where was Nobody born?", "Nowhere", 1}})->correct, 0);
+  KnowledgeData plain(small({{"ask", "0"}, {"answers", "0"}}), "");
+  EXPECT_FALSE(plain.open_book(plain.corpus().dev).has_value());
+}
+
 TEST(KnowledgeData, LossOnTheSpanAlone) {
   KnowledgeData data(small({{"loss", "span"}, {"names", "1"}}), "");
   for (const LanguageExample& e : data.examples(0, 0, 20)) {
