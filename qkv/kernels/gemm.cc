@@ -24,8 +24,8 @@ constexpr int64_t kShortRows = 256;
 // B is packed at most this many floats at a time (8 MiB), kChunkK deep; of these, kBlockB for each lane of a vector
 // pass by a tile of A at a time, from L2 (processors with wide vectors have more of it).
 constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 13;
-// A stored by columns is packed so many tiles at a time.
-constexpr int64_t kPackedTiles = 8;
+// A stored by columns is packed so many tiles at a time: they stay in L2 while all of B passes by.
+constexpr int64_t kPackedTiles = 16;
 // Below so many rows a panel of B is read too few times for packing it to pay.
 constexpr int64_t kDirectRows = 42;
 // With B stored [N,K], up to so many rows are done as dot products: nothing to transpose.
@@ -219,22 +219,22 @@ struct PackedB {
 void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
   const int64_t block_n = std::max<int64_t>(1, kBlockB * p.kernels.lanes / p.block_k / p.width) * p.width;
+  const int64_t together = p.pack_a ? kPackedTiles : last - first;
   for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
     const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
-    for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
-      const float* a = nullptr;
-      for (int64_t tile = first, group = first; tile < last; ++tile) {
-        if (p.pack_a && (tile - first) % kPackedTiles == 0) {
-          group = tile;
-          a = pack_a_tiles(p, tile, std::min(last, tile + kPackedTiles), depth);
-        }
-        const Piece rows = a_tile(p, tile, depth, a, group);
-        for (int64_t j = j0; j < std::min(b.n1, j0 + block_n); j += p.width) {
-          const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
-          GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
-          if (j == j0 && tile + 1 < last && !p.pack_a)  // the tile of A that will be wanted next
-            set_fetch(t, a_at(g, p.tile_row(tile + 1), k0), g.lda, kFetchSteps);
-          run_tile(p, tile, j, depth, t);
+    for (int64_t group = first; group < last; group += together) {
+      const int64_t group_end = std::min(last, group + together);
+      const float* a = p.pack_a ? pack_a_tiles(p, group, group_end, depth) : nullptr;
+      for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
+        for (int64_t tile = group; tile < group_end; ++tile) {
+          const Piece rows = a_tile(p, tile, depth, a, group);
+          for (int64_t j = j0; j < std::min(b.n1, j0 + block_n); j += p.width) {
+            const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
+            GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
+            if (j == j0 && tile + 1 < group_end && !p.pack_a)  // the tile of A that will be wanted next
+              set_fetch(t, a_at(g, p.tile_row(tile + 1), k0), g.lda, kFetchSteps);
+            run_tile(p, tile, j, depth, t);
+          }
         }
       }
     }
