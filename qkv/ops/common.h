@@ -1,6 +1,7 @@
-// What the implementations of ops share: dtype dispatch and checks.
+// What the implementations of ops share: dtype dispatch, checks, sums of rows by index.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "qkv/base/error.h"
@@ -45,5 +46,8 @@ inline Tensor dense(const Tensor& t) {
   if (!t.is_contiguous()) return t.clone();
   return t.node() ? t.detach() : t;
 }
+
+/// table[ids[i]] += rows[i] in the order of i; negative ids are left out.
+void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, const Tensor& table);
 
 }  // namespace qkv

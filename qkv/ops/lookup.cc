@@ -36,26 +36,30 @@ Tensor take_rows(const char* op, const Tensor& table_in, std::span<const int64_t
       }
     });
   });
-  return record(op, out, {table_in}, [kept = std::move(kept), C](const Tensor& d_out, Grads& d) {
-    const Tensor g = dense(d_out), d_table = d.buffer(0);
-    dispatch(g.dtype(), [&](auto t) {
-      using T = decltype(t);
-      const T* from = g.data<T>();
-      T* to = d_table.data<T>();
-      // Tasks own column ranges, so every row sum runs in the order of the ids.
-      parallel_blocks(C, 64, [&](int64_t begin, int64_t end) {
-        for (size_t i = 0; i < kept.size(); ++i) {
-          if (kept[i] < 0) continue;
-          const T* src = from + static_cast<int64_t>(i) * C;
-          T* dst = to + kept[i] * C;
-          for (int64_t c = begin; c < end; ++c) dst[c] += src[c];
-        }
-      });
-    });
+  return record(op, out, {table_in}, [kept = std::move(kept)](const Tensor& d_out, Grads& d) {
+    add_rows_at(dense(d_out), kept, d.buffer(0));
   });
 }
 
 }  // namespace
+
+void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, const Tensor& table) {
+  const int64_t C = table.dim(1);
+  dispatch(rows.dtype(), [&](auto t) {
+    using T = decltype(t);
+    const T* from = rows.data<T>();
+    T* to = table.data<T>();
+    // Tasks own column ranges, so every row sum runs in the order of the ids.
+    parallel_blocks(C, 64, [&](int64_t begin, int64_t end) {
+      for (size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] < 0) continue;
+        const T* src = from + static_cast<int64_t>(i) * C;
+        T* dst = to + ids[i] * C;
+        for (int64_t c = begin; c < end; ++c) dst[c] += src[c];
+      }
+    });
+  });
+}
 
 Tensor embedding(const Tensor& table, std::span<const int64_t> ids) { return take_rows("embedding", table, ids, 0); }
 

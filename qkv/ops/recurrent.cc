@@ -53,22 +53,10 @@ std::vector<int64_t> ids_in_order(const char* op, const RecurrentInput& input, c
   return ids;
 }
 
-// sums[id] += rows[i] over all i with ids[i] = id, in the order of i.
+// The sum of the rows that read each entry.
 Tensor sum_by_id(const Tensor& rows, const std::vector<int64_t>& ids, int64_t entries) {
-  const int64_t C = rows.dim(1);
-  const Tensor sums = Tensor::zeros({entries, C}, rows.dtype());
-  dispatch(rows.dtype(), [&](auto t) {
-    using T = decltype(t);
-    const T* from = rows.data<T>();
-    T* to = sums.data<T>();
-    parallel_blocks(C, 128, [&](int64_t begin, int64_t end) {
-      for (size_t i = 0; i < ids.size(); ++i) {
-        const T* src = from + static_cast<int64_t>(i) * C;
-        T* dst = to + ids[i] * C;
-        for (int64_t c = begin; c < end; ++c) dst[c] += src[c];
-      }
-    });
-  });
+  const Tensor sums = Tensor::zeros({entries, rows.dim(1)}, rows.dtype());
+  add_rows_at(rows, ids, sums);
   return sums;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/view/text.h"
 
@@ -18,20 +19,32 @@ std::vector<int> doubled(int from, int to) {
   return all;
 }
 
+// The sizes of a case of the table.
+json sizes_like(const std::string& kind, const std::string& name) {
+  for (const BenchCase& c : case_table()) {
+    if (c.kind == kind && c.name == name) return sizes_of(c, false);
+  }
+  throw ConfigError("[bench] no case '" + kind + " " + name + "'");
+}
+
 json gpt_sizes(int batch, int length) {
-  return {{"kind", "train"}, {"model", "gpt"}, {"vocabulary", 256}, {"width", 256},    {"heads", 8},
-          {"layers", 4},     {"batch", batch}, {"length", length},  {"block", length}, {"dropout", 0.0}};
+  json sizes = sizes_like("train", "gpt");
+  sizes["batch"] = batch;
+  sizes["length"] = sizes["block"] = length;
+  return sizes;
 }
 
 json attention_sizes(bool causal) {
-  return {{"kind", "attention"}, {"batch", 1}, {"heads", 8}, {"width", 64}, {"causal", causal}, {"backward", false}};
+  json sizes = sizes_like("attention", "forward 512");
+  sizes["causal"] = causal;
+  return sizes;
 }
 
 // The power of a size that time grows with, over the larger half of the sizes: small ones pay fixed costs.
 double fitted_power(const std::vector<double>& x, const std::vector<double>& y) {
-  const size_t n = x.size(), first = n / 2;
+  const size_t n = x.size();
   if (n < 2) return 0;
-  const size_t from = std::min(first, n - 2);
+  const size_t from = std::min(n / 2, n - 2);
   return std::log(y[n - 1] / y[from]) / std::log(x[n - 1] / x[from]);
 }
 
