@@ -1,6 +1,10 @@
 // The Vision Transformer.
 #include "qkv/models/vit.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "qkv/base/error.h"
 #include "qkv/nn/positions.h"
 
@@ -44,6 +48,13 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
     throw ConfigError("[vit] patches of " + std::to_string(config.patch) + " do not fill an image of " +
                       std::to_string(config.height) + " by " + std::to_string(config.image_width));
   }
+  if (!(config.shown > 0 && config.shown <= 1)) {
+    throw ConfigError("[vit] the part of the patches shown is " + std::to_string(config.shown) +
+                      "; it must be above 0 and at most 1");
+  }
+  if (config.shown < 1 && config.attention == "synthesizer") {
+    throw ConfigError("[vit] attention synthesizer goes by a token's place and needs all patches; let them be shown");
+  }
   project_ = Linear(config.channels * config.patch * config.patch, config.width, rng);
   if (!config.mean_pooling) class_token_ = parameter(Tensor::randn({1, config.width}, rng, 0.02));
   if (config.sinusoidal) {
@@ -75,22 +86,51 @@ Tensor Vit::patches(const Tensor& images) const {
   return reshape(contiguous(cut), {B * (h / p) * (w / p), C * p * p});
 }
 
-Tensor Vit::forward(const Tensor& images, Context& ctx) const {
-  const int64_t B = images.dim(0), n = tokens(), C = config_.width;
-  Tensor rows = project_.forward(patches(images));  // [B·patches, C]
-  std::vector<int64_t> place, first;
+int64_t Vit::shown_patches() const {
+  return std::max<int64_t>(std::llround(config_.shown * static_cast<double>(rows() * columns())), 1);
+}
+
+std::vector<int64_t> Vit::drawn_patches(int64_t B, Context& ctx) const {
+  const int64_t all = rows() * columns();
+  Rng rng(ctx.next_seed());
+  std::vector<int64_t> order(static_cast<size_t>(all)), drawn;
+  std::iota(order.begin(), order.end(), int64_t{0});
   for (int64_t b = 0; b < B; ++b) {
-    first.push_back(b * n);
-    for (int64_t i = 0; i < n; ++i) place.push_back(i);
+    const auto end = order.begin() + shown_patches();
+    for (auto at = order.begin(); at != end; ++at) std::swap(*at, *(at + rng.below(order.end() - at)));
+    std::sort(order.begin(), end);
+    for (auto at = order.begin(); at != end; ++at) drawn.push_back(b * all + *at);
   }
-  if (!config_.mean_pooling) {
-    std::vector<int64_t> at;
-    for (int64_t i = 0; i < B * n; ++i) at.push_back(i % n == 0 ? 0 : (i / n) * (n - 1) + i % n);
-    rows = gather_rows(concat({class_token_, rows}, 0), at);  // [B·tokens, C]
+  return drawn;
+}
+
+Tensor Vit::forward(const Tensor& images, Context& ctx) const {
+  const int64_t B = images.dim(0), C = config_.width, all = rows() * columns(), first = first_patch();
+  const bool some = ctx.training() && shown_patches() < all;
+  const int64_t shown = some ? shown_patches() : all, n = first + shown;
+  Tensor pixels = patches(images);  // [B·patches, channels·patch²]
+  std::vector<int64_t> drawn;
+  if (some) {
+    drawn = drawn_patches(B, ctx);
+    pixels = gather_rows(pixels, drawn);
   }
-  const Tensor x = dropout_.forward(add(rows, gather_rows(positions_, place)), ctx);  // [B·tokens, C]
+  std::vector<int64_t> from, place, begin;  // of each token: row of [class token; patches], position; first token
+  for (int64_t b = 0; b < B; ++b) {
+    begin.push_back(b * n);
+    if (first == 1) {
+      from.push_back(0);
+      place.push_back(0);
+    }
+    for (int64_t i = b * shown; i < (b + 1) * shown; ++i) {
+      from.push_back(first + i);
+      place.push_back(first + (some ? drawn[static_cast<size_t>(i)] % all : i % all));
+    }
+  }
+  Tensor rows = project_.forward(pixels);                                             // [B·shown, C]
+  if (first == 1) rows = gather_rows(concat({class_token_, rows}, 0), from);          // [B·n, C]
+  const Tensor x = dropout_.forward(add(rows, gather_rows(positions_, place)), ctx);  // [B·n, C]
   const Ragged batch = Ragged::equal(B, n);
-  if (!config_.mean_pooling) return head_.forward(stack_.forward_one(x, batch, first, "self", ctx));
+  if (first == 1) return head_.forward(stack_.forward_one(x, batch, begin, "self", ctx));
   return head_.forward(mean(reshape(stack_.forward(x, batch, "self", ctx), {B, n, C}), 1));
 }
 

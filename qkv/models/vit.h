@@ -10,6 +10,7 @@ struct VitConfig {
   int64_t width = 128, heads = 4, layers = 6, inner = 0, classes = 10;  // inner 0: 4·width
   std::string attention = "multi-head";
   double dropout = 0;
+  double shown = 1;           // part of the patches, drawn anew for each image, that training sees
   bool mean_pooling = false;  // the mean of all patches goes to the head; no class token
   bool sinusoidal = false;    // fixed positions, sinusoidal_grid(), instead of learnt ones
 };
@@ -22,7 +23,8 @@ Tensor sinusoidal_grid(int64_t rows, int64_t columns, int64_t width);
 /// GELU → layer norm of the class token (or the mean of the patches) → logits.
 class Vit {
  public:
-  /// Throws ConfigError unless the patch divides the image.
+  /// Throws ConfigError unless the patch divides the image, and for a `shown` that is not in (0, 1] or that an
+  /// attention by place alone cannot have.
   Vit(const VitConfig& config, Rng& rng);
   void visit(Visitor& see);
   const VitConfig& config() const { return config_; }
@@ -38,10 +40,16 @@ class Vit {
   /// Index of the first patch among the tokens.
   int64_t first_patch() const { return config_.mean_pooling ? 0 : 1; }
   int64_t tokens() const { return first_patch() + rows() * columns(); }
+  /// Of one image while training.
+  int64_t training_tokens() const { return first_patch() + shown_patches(); }
   /// What is added to the tokens, [tokens, width]; the class token's fixed position is zero.
   const Tensor& positions() const { return positions_; }
 
  private:
+  int64_t shown_patches() const;  // of one image while training
+  /// Rows of `patches(images)` that a pass over B images reads, image by image.
+  std::vector<int64_t> drawn_patches(int64_t B, Context& ctx) const;
+
   VitConfig config_;
   Linear project_;
   Tensor class_token_, positions_;  // [1, C] or undefined, [tokens, C]

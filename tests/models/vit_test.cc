@@ -161,5 +161,52 @@ TEST(Vit, LookingDoesNotChangeTheResult) {
   }
 }
 
+// With half of the patches shown, training computes what it would if the others did not exist.
+TEST(Vit, TrainingSeesADrawnPartOfThePatches) {
+  for (const bool pooled : {false, true}) {
+    VitConfig c = small(), all = small();
+    c.shown = 0.5;
+    c.mean_pooling = all.mean_pooling = pooled;
+    Rng rng(8), same(8);
+    Vit model(c, rng), whole(all, same);
+    EXPECT_EQ(model.training_tokens(), model.first_patch() + 3);
+    EXPECT_EQ(model.tokens(), model.first_patch() + 6);
+    const Tensor images = Tensor::randn({2, 2, 6, 9}, rng);
+    const auto logits = [&](const Vit& m, const Tensor& x, uint64_t step) {
+      Context ctx(1, step);
+      return m.forward(x, ctx).to_vector();
+    };
+    EXPECT_EQ(logits(model, images, 1), logits(model, images, 1));
+    EXPECT_NE(logits(model, images, 1), logits(model, images, 2));
+    EXPECT_NE(logits(model, images, 1), logits(whole, images, 1));
+    Context use, use_whole;  // outside training nothing is hidden
+    EXPECT_EQ(model.forward(images, use).to_vector(), whole.forward(images, use_whole).to_vector());
+
+    // Image 0 depends on just three of its six patches.
+    int seen = 0;
+    for (int64_t patch = 0; patch < 6; ++patch) {
+      Tensor other = Tensor::zeros(images.shape());
+      other.copy_from(images);
+      other.f32()[(patch / 3 * 3) * 9 + patch % 3 * 3] += 1;
+      const std::vector<float> before = logits(model, images, 1), after = logits(model, other, 1);
+      seen += !std::equal(before.begin(), before.begin() + 5, after.begin()) ? 1 : 0;
+      EXPECT_TRUE(std::equal(before.begin() + 5, before.end(), after.begin() + 5)) << patch;
+    }
+    EXPECT_EQ(seen, 3) << pooled;
+  }
+}
+
+TEST(Vit, RefusesAPartOfThePatchesThatMakesNoSense) {
+  Rng rng(9);
+  VitConfig c = small();
+  for (const double shown : {0.0, -0.5, 1.5, std::nan("")}) {
+    c.shown = shown;
+    EXPECT_NE(message_of<ConfigError>([&] { Vit(c, rng); }).find("part of the patches"), std::string::npos) << shown;
+  }
+  c.shown = 0.5;
+  c.attention = "synthesizer";
+  EXPECT_NE(message_of<ConfigError>([&] { Vit(c, rng); }).find("synthesizer"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace qkv
