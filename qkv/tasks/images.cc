@@ -30,19 +30,29 @@ std::vector<std::string> self_mechanisms() {
   return names;
 }
 
+// The largest patch that leaves something to look around in.
+int64_t automatic_patch(const ImageFormat& format) {
+  constexpr int64_t kLargest = 16, kFewest = 4;
+  for (int64_t p = std::min({kLargest, format.height / kFewest, format.width / kFewest}); p > 1; --p) {
+    if (format.height % p == 0 && format.width % p == 0) return p;
+  }
+  return 1;
+}
+
 VitConfig model_config(const Settings& s, const ImageFormat& format) {
   VitConfig config;
   config.height = format.height;
   config.image_width = format.width;
   config.channels = format.channels;
   config.classes = static_cast<int64_t>(format.classes.size());
-  config.patch = s.get_integer("patch");
+  config.patch = s.get_integer("patch") > 0 ? s.get_integer("patch") : automatic_patch(format);
   config.width = s.get_integer("width");
   config.heads = s.get_integer("heads");
   config.layers = s.get_integer("layers");
   config.inner = s.get_integer("inner");
   config.attention = s.get_text("attention");
   config.dropout = s.get_number("dropout");
+  config.shown = s.get_number("shown");
   config.mean_pooling = s.get_text("pooling") == "mean";
   config.sinusoidal = s.get_text("positions") == "sinusoidal";
   return config;
@@ -120,7 +130,7 @@ BatchLoss Images::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
     }
   });
   const Tensor logits = model_->forward(images, ctx);  // [n, classes]
-  return {cross_entropy(logits, targets, {.label_smoothing = smoothing_}), n, n * model_->tokens()};
+  return {cross_entropy(logits, targets, {.label_smoothing = smoothing_}), n, n * model_->training_tokens()};
 }
 
 Tensor Images::prepared(const ImageSet& set, std::span<const int64_t> which, bool mirrored) const {
@@ -277,13 +287,18 @@ Settings images_settings() {
   Settings s = training_settings();
   declare_image_data(s);
   s.choice("attention", "multi-head", self_mechanisms(), "how the patches look at each other")
-      .integer("patch", 4, "side of a patch in pixels; must divide the image's sides", 1, 8192)
+      .integer("patch", 0,
+               "side of a patch in pixels, must divide the image's sides; 0: the largest up to 16 that cuts each side "
+               "into four or more",
+               0, 8192)
       .integer("width", 64, "width of a token's vector", 1, kWidest)
       .integer("layers", 6, "layers", 1, 64)
       .integer("heads", 4, "heads of multi-head attention", 1, 1024)
       .integer("inner", 0, "width inside the feed-forward blocks; 0: four times --width", 0, kWidest)
       .choice("pooling", "class", {"class", "mean"}, "what the class is read from: a class token or the patches' mean")
       .choice("positions", "learned", {"learned", "sinusoidal"}, "how a token knows its place")
+      .number("shown", 1, "part of the patches training sees, drawn anew for each image: quicker, and an augmentation",
+              0.01, 1)
       .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
       .number("label-smoothing", 0.1, "part of the target spread over the classes", 0, 0.9)
       .integer("shift", 2, "augmentation: pixels an image may move in each direction", 0, 8192)

@@ -165,6 +165,27 @@ TEST(Images, RefusesWhatItCannotRead) {
             std::string::npos);
 }
 
+TEST(Images, CutsAnImageOfAnySizeIntoAFewPatchesWhenNotToldHow) {
+  const auto patches_of = [](int rows, int columns) {
+    const TempFolder folder;
+    for (const char* name : {"/a/", "/b/"}) {
+      make_folders(folder.path() + name);
+      for (int i = 0; i < 5; ++i) {
+        const Raster grey{
+            .rows = rows, .columns = columns, .colors = std::vector<Rgb>(static_cast<size_t>(rows * columns))};
+        write_file_atomic(folder.path() + name + std::to_string(i) + ".png", to_png(drawing_of(grey), 1));
+      }
+    }
+    const auto task = make_images(small({{"data", folder.path().c_str()}, {"train-size", "0"}, {"patch", "0"}}), "");
+    const TracedExample e = task->trace("val:0");
+    return std::pair(e.picture->patch_rows, e.picture->patch_columns);
+  };
+  EXPECT_EQ(patches_of(28, 28), std::pair(int64_t{4}, int64_t{4}));
+  EXPECT_EQ(patches_of(32, 64), std::pair(int64_t{4}, int64_t{8}));
+  EXPECT_EQ(patches_of(96, 96), std::pair(int64_t{6}, int64_t{6}));
+  EXPECT_EQ(patches_of(11, 11), std::pair(int64_t{11}, int64_t{11}));
+}
+
 TEST(Images, TracesThePictureItSaw) {
   for (const char* pooling : {"class", "mean"}) {
     const auto task = make_images(small({{"pooling", pooling}}), "");

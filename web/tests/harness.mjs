@@ -28,7 +28,7 @@ export function trainModels() {
   train("odd", "--alphabet", oddLetters, "--max-length", "12", "--train-size", "1000", "--epochs", "2");
   const small = ["--layers", "2", "--heads", "2", "--width", "32"];
   qkv("train", "translate", "--out", join(runs, "translate-small"), "--model", "transformer", ...small, "--inner", "64", "--vocabulary", "300", "--generated-size", "300", "--epochs", "3", "--warmup", "20");
-  qkv("train", "images", "--out", join(runs, "images-small"), "--data", "shapes", "--train-size", "400", "--epochs", "2", ...small);
+  qkv("train", "images", "--out", join(runs, "images-small"), "--data", "shapes", "--train-size", "400", "--epochs", "2", "--patch", "4", ...small);
   qkv("train", "text", "--out", join(runs, "text-small"), "--generated-size", "300", "--block", "48", "--epochs", "1", ...small);
   mkdirSync(join(runs, "broken"));
   writeFileSync(join(runs, "broken", "config.json"), "{ this is not JSON");
