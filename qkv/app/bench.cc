@@ -75,7 +75,10 @@ nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limit
                         {"gflops", m.work.flops / seconds / 1e9},
                         {"share_of_peak", m.work.flops / seconds / limits.flops}};
   if (!m.work.text.empty()) row["text"] = m.work.text;
-  if (m.work.bytes > 0) row["share_of_bandwidth"] = m.work.bytes / seconds / limits.bytes;
+  if (m.work.bytes > 0) {
+    row["read_gb_per_s"] = m.work.bytes / seconds / 1e9;
+    row["share_of_bandwidth"] = m.work.bytes / seconds / m.bandwidth;
+  }
   for (const bench::Contestant& who : m.who) {
     nlohmann::json& one = row["runs"][who.name];
     one["median_ms"] = who.median() * 1e3;
@@ -98,8 +101,8 @@ void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
               three(*low * 1e3).c_str(), three(*high * 1e3).c_str(), three(m.work.items / seconds).c_str(), m.work.unit,
               m.work.flops / seconds / 1e9, 100 * m.work.flops / seconds / limits.flops);
   if (m.work.bytes > 0) {
-    std::printf(", reads %.1f GB/s, %.0f%% of memory's", m.work.bytes / seconds / 1e9,
-                100 * m.work.bytes / seconds / limits.bytes);
+    std::printf(", reads %.1f GB/s, %.0f%% of the most from %.1f MB", m.work.bytes / seconds / 1e9,
+                100 * m.work.bytes / seconds / m.bandwidth, m.work.weights / 1e6);
   }
   std::printf("  %.0f MiB\n", m.who[0].memory / 1048576);
   for (size_t i = 1; i < m.who.size(); ++i) {

@@ -109,13 +109,17 @@ double measure_fma_peak(int threads) {
   return best_rate(threads, 10, work(static_cast<int64_t>(rate / per_step * 0.02) + 1));
 }
 
-double measure_read_bandwidth(int threads) {
-  constexpr int64_t kFloats = int64_t{1} << 26;  // 256 MiB
-  const std::vector<float> array(kFloats, 1.0f);
+double measure_read_bandwidth(int threads, int64_t bytes) {
+  const int64_t floats = std::max<int64_t>(bytes / static_cast<int64_t>(sizeof(float)), threads);
+  const int64_t rounds = std::max<int64_t>(kBeyondCaches / bytes, 1);
+  const std::vector<float> array(static_cast<size_t>(floats), 1.0f);
   std::vector<float> sinks(static_cast<size_t>(threads) * 16);
   return best_rate(threads, 5, [&](int i) {
-    const int64_t first = kFloats * i / threads, last = kFloats * (i + 1) / threads;
-    return HWY_DYNAMIC_DISPATCH(read_round)(array.data() + first, last - first, sinks.data() + i * 16);
+    const int64_t first = floats * i / threads, last = floats * (i + 1) / threads;
+    double read = 0;
+    for (int64_t r = 0; r < rounds; ++r)
+      read += HWY_DYNAMIC_DISPATCH(read_round)(array.data() + first, last - first, sinks.data() + i * 16);
+    return read;
   });
 }
 

@@ -32,7 +32,8 @@ struct Work {
   double items = 0;        // of one run
   const char* unit = "";   // what is counted: tokens, images, calls
   double flops = 0;        // multiplications and additions the formulas need, of one run
-  double bytes = 0;        // memory one run must read; 0: the arithmetic is the limit
+  double bytes = 0;        // what one run must read; 0: the arithmetic is the limit
+  double weights = 0;      // bytes it reads again and again
   int64_t parameters = 0;  // 0: no model
   std::string text = {};   // folder an epoch's text is from, or "generated"
 };

@@ -12,6 +12,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/core/memory.h"
+#include "qkv/kernels/machine.h"
 
 namespace qkv::bench {
 namespace {
@@ -104,6 +105,8 @@ Measured measure(nlohmann::json sizes, const MeasureOptions& options) {
     }
   }
   m.who[0].memory = own_status("VmHWM") - before;
+  if (m.work.weights > 0)
+    m.bandwidth = kernels::measure_read_bandwidth(options.threads, static_cast<int64_t>(m.work.weights));
   for (size_t i = 0; i < peers.size(); ++i) m.who[i + 1].memory = peers[i]->memory();
   return m;
 }
