@@ -301,15 +301,15 @@ Settings images_settings() {
               0.01, 1)
       .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
       .number("label-smoothing", 0.1, "part of the target spread over the classes", 0, 0.9)
-      .integer("shift", 2, "augmentation: pixels an image may move in each direction", 0, 8192)
+      .integer("shift", 1, "augmentation: pixels an image may move in each direction", 0, 8192)
       .flag("flip", true, "augmentation: mirror every other image (not for digits)")
-      .number("erase", 0.25, "augmentation: how often a rectangle is blanked", 0, 1);
-  s.set("epochs", "7");
+      .number("erase", 0, "augmentation: how often a rectangle is blanked", 0, 1);
+  s.set("epochs", "12");
   s.set("batch", "128");
   s.set("lr", "0.002");
   s.set("weight-decay", "0.05");
   s.set("schedule", "cosine");
-  s.set("warmup", "500");
+  s.set("warmup", "200");
   s.set("final-lr", "0.01");
   return s;
 }
