@@ -24,6 +24,8 @@ constexpr int64_t kShortRows = 256;
 // B is packed at most this many floats at a time (8 MiB), kChunkK deep; of these, kBlockB for each lane of a vector
 // pass by a tile of A at a time, from L2 (processors with wide vectors have more of it).
 constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 13;
+// From so many columns on, tasks are blocks of columns.
+constexpr int64_t kWideColumns = 2048;
 // A stored by columns is packed so many tiles at a time: they stay in L2 while all of B passes by.
 constexpr int64_t kPackedTiles = 16;
 // Below so many rows a panel of B is read too few times for packing it to pay.
@@ -54,6 +56,8 @@ struct Plan {
   bool pack_a, pack_b;
 
   int64_t tile_row(int64_t tile) const { return tile * tile_rows + std::min(tile, longer_tiles); }
+  // Columns of B, block_k deep, that stay in L2.
+  int64_t l2_columns() const { return std::max<int64_t>(1, kBlockB * kernels.lanes / block_k / width) * width; }
 };
 
 // A piece of op(A) or op(B) as a tile reads it.
@@ -218,7 +222,7 @@ struct PackedB {
 // Tiles [first, last) against panels of B that lie ready.
 void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
-  const int64_t block_n = std::max<int64_t>(1, kBlockB * p.kernels.lanes / p.block_k / p.width) * p.width;
+  const int64_t block_n = p.l2_columns();
   const int64_t together = p.pack_a ? kPackedTiles : last - first;
   for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
     const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
@@ -290,6 +294,25 @@ void run_tall(const Plan& p) {
       });
     }
   }
+}
+
+// Many rows and columns: every task packs a block of columns for itself, small enough to stay in its core's L2, and all
+// rows pass by. Nobody waits for anybody.
+void run_wide(const Plan& p) {
+  const GemmArgs& g = p.g;
+  const int64_t threads = num_threads(), most = p.l2_columns();
+  int64_t blocks = ceil_div(g.N, most);
+  if (threads > 1) blocks = round_up(std::max(blocks, cut(g.N, 4 * p.width, 2 * threads)), threads);
+  const int64_t step = round_up(ceil_div(g.N, blocks), p.width);
+  parallel_for(ceil_div(g.N, step), [&](int64_t n) {
+    const int64_t n0 = n * step, n1 = std::min(g.N, n0 + step);
+    float* packed = scratch().b.get(step * p.block_k);
+    for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
+      const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
+      for (int64_t j = n0; j < n1; j += p.width) pack_b_panel(p, depth, j, packed + (j - n0) * (depth.k1 - k0));
+      run_tall_rows(p, 0, p.tiles, {packed, depth, n0, n1});
+    }
+  });
 }
 
 // The first value of every element of C: zero, the bias, or C as it is.
@@ -366,7 +389,9 @@ void gemm(const GemmArgs& g) noexcept {
                   .longer_tiles = g.M % tiles,
                   .pack_a = g.a_transposed && g.N >= 4 * width,
                   .pack_b = g.b_transposed || g.M > kDirectRows};
-  if (tall)
+  if (tall && g.N >= kWideColumns && !plan.pack_a)
+    run_wide(plan);
+  else if (tall)
     run_tall(plan);
   else
     run_short(plan);

@@ -112,7 +112,9 @@ TEST_P(GemmTest, BlocksOfEveryDimension) {
       check({.M = 9, .N = 40, .K = 1500, .ta = ta, .tb = tb, .bias = true});
       check({.M = 260, .N = 33, .K = 2100, .ta = ta, .tb = tb, .bias = true});
       check({.M = 3, .N = 700, .K = 300, .ta = ta, .tb = tb, .bias = true});
+      check({.M = 258, .N = 2061, .K = 20, .ta = ta, .tb = tb, .bias = true});
     }
+  check({.M = 257, .N = 2050, .K = 520, .tb = true, .accumulate = true});
 }
 
 TEST_P(GemmTest, BiasActivationPreAccumulate) {
@@ -141,6 +143,7 @@ TEST_P(GemmTest, SameBitsForAnyNumberOfThreads) {
                         Case{.M = 500, .N = 130, .K = 300}, Case{.M = 300, .N = 100, .K = 4100, .ta = true},
                         Case{.M = 20, .N = 20, .K = 9000, .ta = true}, Case{.M = 1, .N = 1500, .K = 400},
                         Case{.M = 2, .N = 1500, .K = 400, .tb = true}, Case{.M = 300, .N = 300, .K = 100, .tb = true},
+                        Case{.M = 270, .N = 2090, .K = 550, .bias = true, .activation = Activation::relu},
                         Case{.M = 40, .N = 500, .K = 70, .accumulate = true}}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3, 7}) {
