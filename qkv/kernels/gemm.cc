@@ -248,8 +248,8 @@ void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b)
 // How many parts to cut n units into, at most `most`.
 int64_t cut(int64_t n, int64_t unit, int64_t most) { return std::clamp<int64_t>(most, 1, ceil_div(n, unit)); }
 
-// Not many rows: every task packs what it needs for itself, columns of A dearly, rows of B almost for free. So the
-// tasks are blocks of rows when A must be packed, else blocks of columns.
+// Not many rows: every task packs what it needs for itself. Tasks are blocks of columns, since B is the larger operand;
+// in products of weight gradients A may be, and then they are blocks of rows.
 void run_short(const Plan& p) {
   const GemmArgs& g = p.g;
   const int64_t threads = num_threads();
@@ -258,7 +258,7 @@ void run_short(const Plan& p) {
     // Two parts a thread even out interruptions, if they stay wide enough.
     const bool wide = !p.pack_a && g.N >= threads * 2 * 4 * p.width;
     const int64_t parts = std::max<int64_t>(1, std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads));
-    if (p.pack_a) row_parts = cut(p.tiles, 4, parts);
+    if (g.a_transposed && g.M >= g.N) row_parts = cut(p.tiles, 4, parts);
     columns = cut(g.N, p.width, ceil_div(parts, row_parts));
     row_parts = std::max(row_parts, cut(p.tiles, 2, ceil_div(parts, columns)));
   }
