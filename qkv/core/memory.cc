@@ -73,7 +73,7 @@ Storage::Storage(size_t bytes) : data_(nullptr), size_class_(class_of(bytes)) {
     c.use.cached -= block;
   } else {
     // Batches of ever new shapes must not leave blocks of every class behind: all together stay near the peak.
-    c.release(std::max(kAlwaysKept, c.use.peak + c.use.peak / 4 - c.use.live - block));
+    c.release(std::max(kAlwaysKept, c.use.peak + c.use.peak / 8 - c.use.live - block));
     data_ = std::aligned_alloc(kAlign, static_cast<size_t>(block));
     if (data_ == nullptr) throw std::bad_alloc();
     ++c.use.system_allocations;
