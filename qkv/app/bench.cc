@@ -75,9 +75,9 @@ nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limit
                         {"gflops", m.work.flops / seconds / 1e9},
                         {"share_of_peak", m.work.flops / seconds / limits.flops}};
   if (!m.work.text.empty()) row["text"] = m.work.text;
-  if (m.work.bytes > 0) {
-    row["read_gb_per_s"] = m.work.bytes / seconds / 1e9;
-    row["share_of_bandwidth"] = m.work.bytes / seconds / m.bandwidth;
+  if (m.work.weights > 0) {
+    row["read_gb_per_s"] = m.work.bytes() / seconds / 1e9;
+    row["share_of_bandwidth"] = m.work.bytes() / seconds / m.bandwidth;
   }
   for (const bench::Contestant& who : m.who) {
     nlohmann::json& one = row["runs"][who.name];
@@ -100,9 +100,9 @@ void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
   std::printf("  qkv  %s ms [%s, %s]  %s %s/s  %.0f GFLOP/s, %.0f%% of the peak", three(seconds * 1e3).c_str(),
               three(*low * 1e3).c_str(), three(*high * 1e3).c_str(), three(m.work.items / seconds).c_str(), m.work.unit,
               m.work.flops / seconds / 1e9, 100 * m.work.flops / seconds / limits.flops);
-  if (m.work.bytes > 0) {
-    std::printf(", reads %.1f GB/s, %.0f%% of the most from %.1f MB", m.work.bytes / seconds / 1e9,
-                100 * m.work.bytes / seconds / m.bandwidth, m.work.weights / 1e6);
+  if (m.work.weights > 0) {
+    std::printf(", reads %.1f GB/s, %.0f%% of the most from %.1f MB", m.work.bytes() / seconds / 1e9,
+                100 * m.work.bytes() / seconds / m.bandwidth, m.work.weights / 1e6);
   }
   std::printf("  %.0f MiB\n", m.who[0].memory / 1048576);
   for (size_t i = 1; i < m.who.size(); ++i) {

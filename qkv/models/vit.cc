@@ -90,30 +90,28 @@ int64_t Vit::shown_patches() const {
   return std::max<int64_t>(std::llround(config_.shown * static_cast<double>(rows() * columns())), 1);
 }
 
-std::vector<int64_t> Vit::drawn_patches(int64_t B, Context& ctx) const {
+std::vector<int64_t> Vit::seen_patches(int64_t B, int64_t shown, Context& ctx) const {
   const int64_t all = rows() * columns();
-  Rng rng(ctx.next_seed());
-  std::vector<int64_t> order(static_cast<size_t>(all)), drawn;
+  std::vector<int64_t> order(static_cast<size_t>(all)), seen;
   std::iota(order.begin(), order.end(), int64_t{0});
+  Rng rng(shown < all ? ctx.next_seed() : 0);
   for (int64_t b = 0; b < B; ++b) {
-    const auto end = order.begin() + shown_patches();
-    for (auto at = order.begin(); at != end; ++at) std::swap(*at, *(at + rng.below(order.end() - at)));
-    std::sort(order.begin(), end);
-    for (auto at = order.begin(); at != end; ++at) drawn.push_back(b * all + *at);
+    const auto end = order.begin() + shown;
+    if (shown < all) {
+      for (auto at = order.begin(); at != end; ++at) std::swap(*at, *(at + rng.below(order.end() - at)));
+      std::sort(order.begin(), end);
+    }
+    for (auto at = order.begin(); at != end; ++at) seen.push_back(b * all + *at);
   }
-  return drawn;
+  return seen;
 }
 
 Tensor Vit::forward(const Tensor& images, Context& ctx) const {
   const int64_t B = images.dim(0), C = config_.width, all = rows() * columns(), first = first_patch();
-  const bool some = ctx.training() && shown_patches() < all;
-  const int64_t shown = some ? shown_patches() : all, n = first + shown;
+  const int64_t shown = ctx.training() ? shown_patches() : all, n = first + shown;
+  const std::vector<int64_t> seen = seen_patches(B, shown, ctx);
   Tensor pixels = patches(images);  // [B·patches, channels·patch²]
-  std::vector<int64_t> drawn;
-  if (some) {
-    drawn = drawn_patches(B, ctx);
-    pixels = gather_rows(pixels, drawn);
-  }
+  if (shown < all) pixels = gather_rows(pixels, seen);
   std::vector<int64_t> from, place, begin;  // of each token: row of [class token; patches], position; first token
   for (int64_t b = 0; b < B; ++b) {
     begin.push_back(b * n);
@@ -123,7 +121,7 @@ Tensor Vit::forward(const Tensor& images, Context& ctx) const {
     }
     for (int64_t i = b * shown; i < (b + 1) * shown; ++i) {
       from.push_back(first + i);
-      place.push_back(first + (some ? drawn[static_cast<size_t>(i)] % all : i % all));
+      place.push_back(first + seen[static_cast<size_t>(i)] % all);
     }
   }
   Tensor rows = project_.forward(pixels);                                             // [B·shown, C]

@@ -47,8 +47,8 @@ class Vit {
 
  private:
   int64_t shown_patches() const;  // of one image while training
-  /// Rows of `patches(images)` that a pass over B images reads, image by image.
-  std::vector<int64_t> drawn_patches(int64_t B, Context& ctx) const;
+  /// Rows of `patches(images)` that a pass over B images reads, image by image: all, or `shown` drawn for each.
+  std::vector<int64_t> seen_patches(int64_t B, int64_t shown, Context& ctx) const;
 
   VitConfig config_;
   Linear project_;

@@ -29,13 +29,13 @@ void add_text(nlohmann::json& sizes, const std::vector<std::string>& folders);
 /// A case ready to run.
 struct Work {
   std::function<void()> run;
-  double items = 0;        // of one run
-  const char* unit = "";   // what is counted: tokens, images, calls
-  double flops = 0;        // multiplications and additions the formulas need, of one run
-  double bytes = 0;        // what one run must read; 0: the arithmetic is the limit
-  double weights = 0;      // bytes it reads again and again
-  int64_t parameters = 0;  // 0: no model
-  std::string text = {};   // folder an epoch's text is from, or "generated"
+  double items = 0;                                 // of one run
+  const char* unit = "";                            // what is counted: tokens, images, calls
+  double flops = 0;                                 // multiplications and additions the formulas need, of one run
+  double weights = 0;                               // bytes it must read for every item; 0: the arithmetic is the limit
+  int64_t parameters = 0;                           // 0: no model
+  std::string text = {};                            // folder an epoch's text is from, or "generated"
+  double bytes() const { return weights * items; }  // of one run
 };
 
 /// Builds a case. Throws ConfigError on sizes that do not fit.

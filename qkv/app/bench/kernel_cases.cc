@@ -73,7 +73,7 @@ Work build_gemm(const nlohmann::json& s) {
   work.items = 1;
   work.unit = "calls";
   work.flops = 2 * static_cast<double>(M * K) * static_cast<double>(N);
-  if (M == 1) work.bytes = work.weights = 4 * static_cast<double>(K * N);
+  if (M == 1) work.weights = 4 * static_cast<double>(K * N);
   work.run = [=, a = Tensor::randn({M, K}, rng), b = Tensor::randn({K, N}, rng), c = Tensor::zeros({M, N})] {
     const bool ta = layout[0] == 'T', tb = layout[1] == 'T';
     kernels::gemm({.M = M,

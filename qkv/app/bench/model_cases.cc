@@ -192,7 +192,6 @@ void count_decoding(const std::vector<NamedParameter>& parameters, int64_t steps
   work.unit = "tokens";
   work.flops = 2 * read * work.items;
   work.weights = 4 * read;
-  work.bytes = work.weights * work.items;
 }
 
 constexpr int64_t kNoEnd = -1;  // no token ends the text before its length
