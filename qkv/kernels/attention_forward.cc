@@ -40,6 +40,7 @@ struct Worker {
     scorer.few = dims.D % kLanes == 0 && kLanes > 1 && dims.H / dims.Hkv * dims.Lq <= 4;
     z = scratch.floats(kTileK * kTileQ);
     rescale = scratch.floats(kTileQ);
+    factor = scratch.floats(kTileQ);
     zeros = scratch.floats(dims.D);
     std::fill(zeros, zeros + dims.D, 0.0f);
     if (dims.Dv % kLanes != 0) values = scratch.floats(kTileK * padded(dims.Dv));
@@ -49,7 +50,7 @@ struct Worker {
   void start(const QueryTile& tile) {
     q = &tile;
     scorer.q = q;
-    set_lane_ranges(tile, scorer.lanes);
+    if (!tile.same_ranges) set_lane_ranges(tile, scorer.lanes);
     pack_transposed(row_pointers(tile, in.q, zeros), scorer.lanes.vectors, in.dims.D, scorer.q_scale(), packed_q);
     const ScoreRule<float>& rule = in.rule;
     one_query = scorer.few && tile.rows == 1 && !scorer.extra && !(rule.softcap > 0) && !rule.dropout_threshold &&
@@ -65,7 +66,8 @@ struct Worker {
   const AttentionInputs<float>& in;
   const QueryTile* q = nullptr;
   Scorer scorer;
-  float *packed_q = nullptr, *z = nullptr, *rescale = nullptr, *zeros = nullptr, *values = nullptr;
+  float *packed_q = nullptr, *z = nullptr, *zeros = nullptr, *values = nullptr;
+  float *rescale = nullptr, *factor = nullptr;  // [kTileQ] of the sums so far, and of the result
   uint32_t* dropout_keys = nullptr;
   bool one_query = false;  // of plain scores: one_query_tile
 };
@@ -192,8 +194,8 @@ HWY_NOINLINE void one_query_tile(const Worker& w, const KeyTile& k, const Partia
   w.rescale[0] = hn::GetLane(factor);
   sum.before = w.rescale;
   if (last) {
-    finish_factors(w, run, w.rescale);
-    sum.after = w.rescale;
+    finish_factors(w, run, w.factor);
+    sum.after = w.factor;
   }
   const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin + k.jb);
   int64_t c = 0;
@@ -201,7 +203,7 @@ HWY_NOINLINE void one_query_tile(const Worker& w, const KeyTile& k, const Partia
   for (; c < sum.cols; c += kLanes) add_rows<1>(z, keys, values + c, w.in.v.l_stride, sum, sum.c + c);
 }
 
-// Keys [begin, end) of one chunk. With `direct`, the chunk is one tile and the result is final: it goes to out.
+// Keys [begin, end) of one chunk. With `direct`, it is the tile's only chunk, and the result is summed in place in out.
 HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const Partial& run,
                             const Strided<float>* direct) {
   std::fill(run.max, run.max + kTileQ, kNegInf);
@@ -214,18 +216,19 @@ HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const P
   const int64_t keys = tile_keys(w.in.dims);
   for (int64_t at = begin / keys * keys; at < end; at += keys) {
     const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
+    const bool final = direct && at + keys >= end;
     if (w.one_query && !k.ragged) {
-      one_query_tile(w, k, run, sum, direct != nullptr);
+      one_query_tile(w, k, run, sum, final);
       sum.first = false;
       continue;
     }
     biased_scores(w.scorer, k, w.z, nullptr);
     softmax_step(w, k, run, w.z, w.rescale);
-    if (direct) finish_factors(w, run, w.rescale);
+    if (final) finish_factors(w, run, w.factor);
     sum.w = w.z;
     sum.b = vector_rows(w.in.v, *w.q, k.jb, k.je, sum.cols, w.values);
     sum.before = w.rescale;
-    sum.after = direct ? w.rescale : nullptr;
+    sum.after = final ? w.factor : nullptr;
     column_sum(sum, *w.q, k);
     sum.first = false;
   }
@@ -261,7 +264,7 @@ void finish(const Worker& w, const Partial& run, bool written, const AttentionOu
   const F32 d;
   const QueryTile& q = *w.q;
   const int64_t Dv = w.in.dims.Dv, width = padded(Dv);
-  if (!written) finish_factors(w, run, w.rescale);
+  if (!written) finish_factors(w, run, w.factor);
   const bool all_there = written && !q.any_empty && !w.scorer.extra;
   for (int r = 0; r < q.rows && !all_there; ++r) {
     const bool empty = q.empty(r) || run.sum[r] == 0;
@@ -271,7 +274,7 @@ void finish(const Worker& w, const Partial& run, bool written, const AttentionOu
     if (empty) {
       std::fill(out, out + Dv, 0.0f);
     } else {
-      scale_row(run.out + r * width, Dv, w.rescale[r], out);
+      scale_row(run.out + r * width, Dv, w.factor[r], out);
     }
   }
   if (!to.lse.data) return;
@@ -293,9 +296,7 @@ void run_tile(Worker& w, const QueryTile& tile, float* memory, const AttentionOu
   const Partial total = partial_at(memory), part = partial_at(memory + partial_size(w.in.dims.Dv));
   w.start(tile);
   const int64_t first = tile.begin / kChunkK, last = (tile.end + kChunkK - 1) / kChunkK;
-  const int64_t keys = tile_keys(w.in.dims);
-  const bool one_tile = tile.begin < tile.end && tile.begin / keys == (tile.end - 1) / keys;
-  const bool direct = one_tile && tile.one_head && w.in.dims.Dv % kLanes == 0;
+  const bool direct = last - first == 1 && tile.begin < tile.end && tile.one_head && w.in.dims.Dv % kLanes == 0;
   for (int64_t c = first; c < last; ++c) {
     const Partial& run = c == first ? total : part;
     run_chunk(w, std::max(tile.begin, c * kChunkK), std::min(tile.end, (c + 1) * kChunkK), run,

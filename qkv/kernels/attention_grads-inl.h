@@ -51,9 +51,9 @@ struct GradWorker {
     packed_q = scratch.floats(dims.D * kTileQ);
     scorer.packed_q = packed_q;
     packed_d_out = scratch.floats(dims.Dv * kTileQ);
-    q_rows = scratch.floats(kTileQ * padded(dims.D));
-    d_out_rows = scratch.floats(kTileQ * padded(dims.Dv));
-    d_q = scratch.floats(kTileQ * padded(dims.D));
+    q_room = scratch.floats(kTileQ * padded(dims.D));
+    d_out_room = scratch.floats(kTileQ * padded(dims.Dv));
+    d_q_room = scratch.floats(kTileQ * padded(dims.D));
     z = scratch.floats(tile);
     dp = scratch.floats(tile);
     if (in.rule.softcap > 0) slope = scratch.floats(tile);
@@ -68,15 +68,17 @@ struct GradWorker {
       pack_rows(&in.rule.additive, 1, dims.D, 1.0f, additive);
     }
     if (dims.D % kLanes != 0) keys = scratch.floats(kTileK * padded(dims.D));
+    if (!grads.d_bias && !additive) dz_scale = in.rule.scale;
     lse = scratch.floats(kTileQ);
     delta = scratch.floats(kTileQ);
     dropout_keys = reinterpret_cast<uint32_t*>(scratch.floats(kTileQ));
   }
 
-  // Sums of d_k and d_v over the chunk's keys, zeroed: in place when the width is whole vectors.
-  void open(const GradChunk& chunk) {
-    open_one(chunk, grads.d_k, in.dims.D, chunk.d_k, d_k_rows);
-    open_one(chunk, grads.d_v, in.dims.Dv, chunk.d_v, d_v_rows);
+  // Sums of d_k and d_v over the chunk's keys: in place when the width is whole vectors. All are zeroed but those of
+  // keys [begin, end), which the first tile sets.
+  void open(const GradChunk& chunk, int64_t begin, int64_t end) {
+    open_one(chunk, begin, end, grads.d_k, in.dims.D, chunk.d_k, d_k_rows);
+    open_one(chunk, begin, end, grads.d_v, in.dims.Dv, chunk.d_v, d_v_rows);
     chunk_begin = chunk.begin;
   }
   void close(const GradChunk& chunk) const {
@@ -86,42 +88,36 @@ struct GradWorker {
 
   // Packs a tile's queries and incoming gradients. A row with lse = -inf saw no key: it becomes an empty row,
   // and like the lanes past the last row it is packed as zeros with lse = +inf, so that its weights are zero.
-  void start(QueryTile& tile) {
+  void start(QueryTile& tile, const GradChunk& chunk) {
     q = &tile;
     scorer.q = q;
-    for (int r = 0; r < kTileQ; ++r) {
-      const bool real = r < tile.rows && !tile.empty(r);
-      const float own = real ? *grads.lse.row(tile.seq.b, tile.head[r], tile.seq.q_begin + tile.query[r]) : kNegInf;
-      if (own == kNegInf && real) {
-        tile.lo[r] = tile.hi[r] = 0;
-        tile.by_position = false;  // no longer
-      }
-      lse[r] = own == kNegInf ? -kNegInf : own * scorer.unit;
-    }
-    set_lane_ranges(tile, scorer.lanes);
+    const bool unseen = load_lse(tile);
+    if (!tile.same_ranges || unseen) set_lane_ranges(tile, scorer.lanes);
     const RowPointers queries = row_pointers(tile, in.q, zeros), d_outs = row_pointers(tile, grads.d_out, zeros);
-    const RowPointers outs = row_pointers(tile, grads.out, zeros);
     const int vectors = scorer.lanes.vectors;
-    pack_transposed(queries, vectors, in.dims.D, scorer.q_scale(), packed_q);
-    pack_transposed(d_outs, vectors, in.dims.Dv, 1.0f, packed_d_out);
-    pack_rows(queries.row, tile.rows, in.dims.D, additive ? 1.0f : in.rule.scale, q_rows);
-    pack_rows(d_outs.row, tile.rows, in.dims.Dv, 1.0f, d_out_rows);
-    dot_rows(d_outs, outs, vectors * kLanes);
+    q_finite = pack_transposed(queries, vectors, in.dims.D, scorer.q_scale(), packed_q);
+    d_out_finite = pack_transposed(d_outs, vectors, in.dims.Dv, dz_scale, packed_d_out);
+    q_rows = packed_rows(in.q, queries, in.dims.D, additive ? 1.0f : in.rule.scale / dz_scale, q_room);
+    d_out_rows = packed_rows(grads.d_out, d_outs, in.dims.Dv, 1.0f, d_out_room);
+    dot_rows(d_outs, row_pointers(tile, grads.out, zeros), vectors * kLanes);
+    const bool in_place =
+        tile.one_head && in.dims.D % kLanes == 0 && dz_scale == in.rule.scale && !additive && chunk.d_q.data;
+    d_q = in_place ? chunk.d_q.row(tile.seq.b, tile.head[0], tile.seq.q_begin + tile.query[0]) : d_q_room;
+    d_q_stride = in_place ? chunk.d_q.l_stride : padded(in.dims.D);
     if (in.rule.dropout_threshold) {
       for (int r = 0; r < tile.rows; ++r) {
         const auto plane = static_cast<uint64_t>(tile.seq.b * in.dims.H + tile.head[r]);
         dropout_keys[r] = dropout_row_key(in.rule.dropout_seed, plane, static_cast<uint64_t>(tile.query[r]));
       }
     }
-    finite_known = false;
   }
 
-  // The three sums of a finished tile: z holds P, dp holds dZ.
-  void add_grads(const KeyTile& k, bool first) {
+  // The three sums of a finished tile: z holds P, dp holds dZ · dz_scale. `first` of its queries, `first_keys` of its
+  // keys: the sums begin here.
+  void add_grads(const KeyTile& k, bool first, bool first_keys) {
     if (k.ragged) {
       fill_unseen(scorer.lanes, k, 0.0f, z);
       fill_unseen(scorer.lanes, k, 0.0f, dp);
-      note_finite();
     }
     if (grads.d_bias) add_bias_rows(*q, k, in.rule.bias, dp, grads.d_bias);
     if (slope) {
@@ -134,12 +130,12 @@ struct GradWorker {
     }
     const int64_t at = k.jb - chunk_begin;
     if (grads.d_v.data) {  // dV += Pᵀ dO
-      row_sum({z, d_out_rows, d_out_finite, in.dims.Dv, d_v_rows.data + at * d_v_rows.stride, d_v_rows.stride}, *q,
-              scorer.lanes, k);
+      float* to = d_v_rows.data + at * d_v_rows.stride;
+      row_sum({z, d_out_rows, d_out_finite, in.dims.Dv, to, d_v_rows.stride, first_keys}, *q, scorer.lanes, k);
     }
     if (grads.d_k.data && !additive) {  // dK += dZᵀ Q · scale
-      row_sum({dp, q_rows, q_finite, in.dims.D, d_k_rows.data + at * d_k_rows.stride, d_k_rows.stride}, *q,
-              scorer.lanes, k);
+      float* to = d_k_rows.data + at * d_k_rows.stride;
+      row_sum({dp, q_rows, q_finite, in.dims.D, to, d_k_rows.stride, first_keys}, *q, scorer.lanes, k);
     }
     if (grads.d_q.data && !additive) {  // dQ += dZ K
       ColumnSum sum;
@@ -147,25 +143,23 @@ struct GradWorker {
       sum.b = vector_rows(in.k, *q, k.jb, k.je, in.dims.D, keys);
       sum.cols = in.dims.D;
       sum.c = d_q;
-      sum.c_stride = padded(in.dims.D);
+      sum.c_stride = d_q_stride;
       sum.first = first;
       column_sum(sum, *q, k);
     }
   }
 
-  // Writes the tile's d_q of this chunk; `untouched` when no key of the chunk was seen.
+  // Writes the tile's d_q of this chunk, if it is not there already; `untouched` when no key of the chunk was seen.
   void finish_queries(const GradChunk& chunk, bool untouched) const {
-    if (!chunk.d_q.data) return;
+    if (!chunk.d_q.data || (d_q != d_q_room && !untouched && !q->any_empty)) return;
     const int64_t D = in.dims.D;
-    const float scale = additive ? 1.0f : in.rule.scale;  // additive scores have it in dZ
+    const float scale = additive ? 1.0f : in.rule.scale / dz_scale;  // additive scores have it in dZ
     for (int r = 0; r < q->rows; ++r) {
       float* to = chunk.d_q.row(q->seq.b, q->head[r], q->seq.q_begin + q->query[r]);
-      const float* from = d_q + r * padded(D);
-      const bool zero = untouched || q->empty(r);
-      if (zero) {
+      if (untouched || q->empty(r)) {
         std::fill(to, to + D, 0.0f);
-      } else {
-        scale_row(from, D, scale, to);
+      } else if (d_q == d_q_room) {
+        scale_row(d_q + r * d_q_stride, D, scale, to);
       }
     }
   }
@@ -178,12 +172,16 @@ struct GradWorker {
   const AttentionGrads<float>& grads;
   const QueryTile* q = nullptr;
   Scorer scorer;
-  float *packed_q = nullptr, *packed_d_out = nullptr, *q_rows = nullptr, *d_out_rows = nullptr, *d_q = nullptr;
+  float *packed_q = nullptr, *packed_d_out = nullptr, *q_room = nullptr, *d_out_room = nullptr, *d_q_room = nullptr;
+  float* d_q = nullptr;  // where the tile's d_q is summed: in place, or in d_q_room
+  int64_t d_q_stride = 0;
+  Rows q_rows{nullptr, 0}, d_out_rows{nullptr, 0};
+  float dz_scale = 1;  // dZ comes with the scale of d_k and d_q in it, unless d_bias wants it without
   float *z = nullptr, *dp = nullptr, *slope = nullptr, *zeros = nullptr, *keys = nullptr;
   float *lse = nullptr, *delta = nullptr;  // [kTileQ]
   float* additive = nullptr;               // [padded(D)] the additive score's weights
   uint32_t* dropout_keys = nullptr;
-  bool finite_known = false, q_finite = true, d_out_finite = true;
+  bool q_finite = true, d_out_finite = true;
 
  private:
   struct Sums {
@@ -191,13 +189,17 @@ struct GradWorker {
     int64_t stride = 0;
   };
 
-  static void open_one(const GradChunk& chunk, const Strided<float>& to, int64_t cols, float* room, Sums& rows) {
+  static void open_one(const GradChunk& chunk, int64_t begin, int64_t end, const Strided<float>& to, int64_t cols,
+                       float* room, Sums& rows) {
     if (!to.data) return;
     const bool in_place = cols % kLanes == 0;
     rows.data = in_place ? to.row(chunk.seq.b, chunk.kv, chunk.seq.k_begin + chunk.begin) : room;
     rows.stride = in_place ? to.l_stride : padded(cols);
-    for (int64_t j = 0; j < chunk.end - chunk.begin; ++j) {
-      std::fill(rows.data + j * rows.stride, rows.data + j * rows.stride + padded(cols), 0.0f);
+    for (int64_t j = chunk.begin; j < chunk.end; ++j) {
+      if (j == begin) j = end;
+      if (j >= chunk.end) break;
+      float* row = rows.data + (j - chunk.begin) * rows.stride;
+      std::fill(row, row + padded(cols), 0.0f);
     }
   }
   static void close_one(const GradChunk& chunk, const Strided<float>& to, int64_t cols, const Sums& rows) {
@@ -206,6 +208,48 @@ struct GradWorker {
       const float* from = rows.data + (j - chunk.begin) * rows.stride;
       std::copy(from, from + cols, to.row(chunk.seq.b, chunk.kv, chunk.seq.k_begin + j));
     }
+  }
+
+  // The tile's lse in the units of the scores. Returns whether a row that should have keys saw none.
+  bool load_lse(QueryTile& tile) {
+    const float* first = grads.lse.row(tile.seq.b, tile.head[0], tile.seq.q_begin + tile.query[0]);
+    if (tile.one_head && grads.lse.l_stride == 1) {
+      std::copy(first, first + tile.rows, lse);
+    } else {
+      for (int r = 0; r < tile.rows; ++r) {
+        lse[r] = *grads.lse.row(tile.seq.b, tile.head[r], tile.seq.q_begin + tile.query[r]);
+      }
+    }
+    std::fill(lse + tile.rows, lse + kTileQ, -kNegInf);
+    bool unseen = false;
+    for (int r = 0; r < tile.rows; ++r) unseen |= lse[r] == kNegInf;
+    bool changed = false;
+    for (int r = 0; (unseen || tile.any_empty) && r < tile.rows; ++r) {
+      if (lse[r] == kNegInf && !tile.empty(r)) {
+        tile.lo[r] = tile.hi[r] = 0;
+        changed = true;
+      }
+      if (tile.empty(r)) lse[r] = -kNegInf;
+    }
+    if (changed) {
+      tile.by_position = false;  // no longer
+      tile.any_empty = true;
+    }
+    const F32 d;
+    for (int r = 0; r < kTileQ; r += kLanes) {
+      hn::Store(hn::Mul(hn::Load(d, lse + r), hn::Set(d, scorer.unit)), d, lse + r);
+    }
+    return changed;
+  }
+
+  // The tile's rows with a factor: as they lie in memory if that will do, else copied to `room`.
+  Rows packed_rows(const Strided<const float>& from, const RowPointers& rows, int64_t cols, float scale,
+                   float* room) const {
+    if (q->one_head && !q->any_empty && scale == 1 && from.l_stride == cols && cols % kLanes == 0) {
+      return {rows.row[0], cols};
+    }
+    pack_rows(rows.row, q->rows, cols, scale, room);
+    return {room, padded(cols)};
   }
 
   // delta_r = dO_r · out_r, which is Σ_j P dP.
@@ -220,15 +264,8 @@ struct GradWorker {
       }
       float total = hn::GetLane(hn::SumOfLanes(d, sum));
       for (; c < cols; ++c) total += a.row[r][c] * b.row[r][c];
-      delta[r] = total;
+      delta[r] = total * dz_scale;
     }
-  }
-
-  void note_finite() {
-    if (finite_known) return;
-    q_finite = all_finite(q_rows, padded(in.dims.D), q->rows, in.dims.D);
-    d_out_finite = all_finite(d_out_rows, padded(in.dims.Dv), q->rows, in.dims.Dv);
-    finite_known = true;
   }
 
   Sums d_k_rows, d_v_rows;

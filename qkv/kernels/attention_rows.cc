@@ -107,7 +107,7 @@ HWY_INLINE void additive_row(const GradWorker& w, const KeyTile& k, const Rows& 
   const F32 d;
   const int64_t width = padded(w.in.dims.D);
   for (int64_t c = 0; c < width; c += kLanes) {
-    const Vec q = hn::Load(d, w.q_rows + r * width + c), weights = hn::Load(d, w.additive + c);
+    const Vec q = hn::LoadU(d, w.q_rows.data + r * width + c), weights = hn::Load(d, w.additive + c);
     Vec d_q = hn::Load(d, w.d_q + r * width + c), d_weights = hn::Load(d, d_w + c);
     for (int64_t y = 0; y < k.je - k.jb; ++y) {
       const float dz = w.dp[y * kTileQ + r];
@@ -150,7 +150,7 @@ void backward_tile(GradWorker& w, const RowBuffers& rows) {
     w.z = at;
     w.dp = rows.dp + (at - rows.z);
     w.slope = rows.slope ? rows.slope + (at - rows.z) : nullptr;
-    w.add_grads(k, first);
+    w.add_grads(k, first, false);
     if (w.in.rule.additive) {
       if (first) std::fill(w.d_q, w.d_q + kTileQ * padded(dims.D), 0.0f);
       const Rows keys = vector_rows(w.in.k, q, k.jb, k.je, dims.D, w.keys);
@@ -172,11 +172,11 @@ void rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>
     if (in.rule.softcap > 0) rows.slope = scratch.floats(size);
     rows.d_additive = d_additive + (chunk.seq.b * in.dims.Hkv + chunk.kv) * width;
     QueryTile tile;
-    w.open(chunk);
+    w.open(chunk, chunk.begin, chunk.begin);
     const int64_t tiles = tile_count(in.dims, chunk.seq);
     for (int64_t t = 0; t < tiles; ++t) {
       make_tile(in, chunk.seq, chunk.kv, t, tile);
-      w.start(tile);
+      w.start(tile, chunk);
       backward_tile(w, rows);
       w.finish_queries(chunk, tile.begin == tile.end);
     }

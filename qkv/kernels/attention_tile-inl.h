@@ -31,13 +31,13 @@ HWY_INLINE RowPointers row_pointers(const QueryTile& q, const Strided<const floa
   RowPointers p;
   const int lanes = (q.rows + kLanes - 1) / kLanes * kLanes;
   const float* first = from.row(q.seq.b, q.head[0], q.seq.q_begin + q.query[0]);
-  for (int r = 0; r < lanes; ++r) {
-    if (r >= q.rows || q.empty(r)) {
-      p.row[r] = zeros;
-    } else {
-      p.row[r] = q.one_head ? first + r * from.l_stride : from.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
-    }
+  if (q.one_head) {
+    for (int r = 0; r < q.rows; ++r) p.row[r] = first + r * from.l_stride;
+  } else {
+    for (int r = 0; r < q.rows; ++r) p.row[r] = from.row(q.seq.b, q.head[r], q.seq.q_begin + q.query[r]);
   }
+  for (int r = 0; q.any_empty && r < q.rows; ++r) p.row[r] = q.empty(r) ? zeros : p.row[r];
+  std::fill(p.row + q.rows, p.row + lanes, zeros);
   return p;
 }
 
@@ -76,10 +76,12 @@ HWY_INLINE void transpose4(const float* const* rows, int64_t at, Vec out[4]) {
 #endif
 }
 
-// out[c * kTileQ + r] = scale · rows[r][c].
-inline HWY_NOINLINE void pack_transposed(const RowPointers& rows, int vectors, int64_t cols, float scale, float* out) {
+// out[c * kTileQ + r] = scale · rows[r][c]. Returns whether all are finite: 0 · Inf and 0 · NaN are NaN.
+inline HWY_NOINLINE bool pack_transposed(const RowPointers& rows, int vectors, int64_t cols, float scale, float* out) {
   const F32 d;
   const Vec factor = hn::Set(d, scale);
+  Vec zeros[2] = {hn::Zero(d), hn::Zero(d)};
+  float rest = 0;
   for (int v = 0; v < vectors; ++v) {
     const float* const* block = rows.row + v * kLanes;
     int64_t c = 0;
@@ -87,11 +89,16 @@ inline HWY_NOINLINE void pack_transposed(const RowPointers& rows, int vectors, i
       Vec t[4];
       transpose4(block, c, t);
       QKV_UNROLL for (int i = 0; i < 4; ++i) hn::Store(hn::Mul(t[i], factor), d, out + (c + i) * kTileQ + v * kLanes);
+      QKV_UNROLL for (int i = 0; i < 4; ++i) zeros[i % 2] = hn::MulAdd(t[i], hn::Zero(d), zeros[i % 2]);
     }
     for (; c < cols; ++c) {
-      for (int r = 0; r < kLanes; ++r) out[c * kTileQ + v * kLanes + r] = block[r][c] * scale;
+      for (int r = 0; r < kLanes; ++r) {
+        out[c * kTileQ + v * kLanes + r] = block[r][c] * scale;
+        rest += block[r][c] * 0.0f;
+      }
     }
   }
+  return hn::AllTrue(d, hn::Eq(hn::Add(zeros[0], zeros[1]), hn::Zero(d))) && rest == 0;
 }
 
 // Copies rows next to each other, scaled and padded with zeros to `stride`, a whole number of vectors.

@@ -109,20 +109,21 @@ inline HWY_NOINLINE void column_sum(const ColumnSum& s, const QueryTile& q, cons
 // C[j] += Σ_r w[j, r] · B[r] over the tile's query rows, for its keys: dV = Pᵀ dO and dK = dSᵀ Q.
 struct RowSum {
   const float* w = nullptr;  // [keys][kTileQ]
-  const float* b = nullptr;  // [rows][padded(cols)]
+  Rows b{nullptr, 0};        // [rows][cols], cols padded to whole vectors
   bool finite = true;        // whether b is
   int64_t cols = 0;
   float* c = nullptr;  // row of key jb
   int64_t c_stride = 0;
+  bool first = false;  // C is not set yet: = instead of +=
 };
 
 inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const LaneRanges& l, const KeyTile& k) {
   const int64_t width = padded(s.cols);
   const int vectors = static_cast<int>(width / kLanes);
   Product p;
-  p.b_stride = width;
+  p.b_stride = s.b.stride;
   p.c_stride = s.c_stride;
-  p.accumulate = true;
+  p.accumulate = !s.first;
   for (int64_t j = k.jb; j < k.je;) {
     const Segment part = next_segment(l, j, k.je, 0, l.vectors);
     const float* w = s.w + (j - k.jb) * kTileQ;
@@ -131,16 +132,16 @@ inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const Lane
     j = part.end;
     if (k.ragged && !s.finite) {
       for (int64_t y = 0; y < keys; ++y) {
-        for (int64_t r = first; r < last; ++r) {
-          add_scaled(w[y * kTileQ + r], s.b + r * width, width, p.c + y * s.c_stride);
-        }
+        float* c = p.c + y * s.c_stride;
+        if (s.first) std::fill(c, c + width, 0.0f);
+        for (int64_t r = first; r < last; ++r) add_scaled(w[y * kTileQ + r], s.b.data + r * s.b.stride, width, c);
       }
       continue;
     }
     p.a = w + first;
-    p.b = s.b + first * width;
+    p.b = s.b.data + first * s.b.stride;
     p.K = last - first;
-    if (p.K > 0) product<AccessA::tile>(p, keys, vectors);
+    if (p.K > 0 || s.first) product<AccessA::tile>(p, keys, vectors);
   }
 }
 
