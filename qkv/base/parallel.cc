@@ -1,6 +1,10 @@
 // The thread pool behind parallel_for: workers spin briefly for the next job, then sleep.
 #include "qkv/base/parallel.h"
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -14,13 +18,33 @@ namespace {
 
 thread_local bool inside_task = false;
 
+// Where a thread runs. A worker that was woken on the core of a busy thread would wait there for its share of time, up
+// to several ticks, while another core may be idle.
+#if defined(__linux__)
+int current_cpu() { return sched_getcpu(); }
+void leave_cpu(int cpu) {
+  cpu_set_t all, others;
+  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof all, &all) != 0) return;
+  others = all;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  if (sched_setaffinity(0, sizeof others, &others) == 0) sched_setaffinity(0, sizeof all, &all);
+}
+#else
+int current_cpu() { return -1; }
+void leave_cpu(int) {}
+#endif
+
 // One job at a time. A worker counts itself in `active_` and then takes tasks if the job is still open; the caller
 // closes the job when no task is left and waits for the workers inside. A worker that wakes up late finds it closed,
 // so nobody ever waits for a sleeping one.
+//
+// Each thread has a range of tasks of its own and helps the others when it is through: neighbouring tasks run on one
+// core, and so does the same part of one job and the next, where its data may still be in that core's cache.
 class Pool {
  public:
-  explicit Pool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+  explicit Pool(int threads) : ranges_(static_cast<size_t>(threads)) {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
   }
   ~Pool() {
     {
@@ -38,16 +62,21 @@ class Pool {
     std::lock_guard one_job(job_mutex_);
     fn_ = fn;
     closure_ = closure;
-    tasks_ = tasks;
     error_ = nullptr;
-    next_.store(0, std::memory_order_relaxed);
+    caller_cpu_ = current_cpu();
+    const auto count = static_cast<int64_t>(ranges_.size());
+    for (int64_t i = 0; i < count; ++i) {
+      Range& range = ranges_[static_cast<size_t>(i)];
+      range.next.store(tasks / count * i + std::min(i, tasks % count), std::memory_order_relaxed);
+      range.end = tasks / count * (i + 1) + std::min(i + 1, tasks % count);
+    }
     open_.store(true);
     {
       std::lock_guard lock(mutex_);
       epoch_.fetch_add(1, std::memory_order_release);
     }
     if (sleepers_.load() > 0) wake_.notify_all();
-    drain();
+    drain(0);
     open_.store(false);
     while (active_.load() != 0) pause();
     if (error_) std::rethrow_exception(error_);
@@ -62,20 +91,24 @@ class Pool {
 #endif
   }
 
-  void drain() {
+  // The tasks not yet taken, own range first.
+  void drain(size_t own) {
     inside_task = true;
-    for (int64_t i = next_.fetch_add(1); i < tasks_; i = next_.fetch_add(1)) {
-      try {
-        fn_(closure_, i);
-      } catch (...) {
-        std::lock_guard lock(mutex_);
-        if (!error_) error_ = std::current_exception();
+    for (size_t n = 0; n < ranges_.size(); ++n) {
+      Range& range = ranges_[(own + n) % ranges_.size()];
+      for (int64_t i = range.next.fetch_add(1); i < range.end; i = range.next.fetch_add(1)) {
+        try {
+          fn_(closure_, i);
+        } catch (...) {
+          std::lock_guard lock(mutex_);
+          if (!error_) error_ = std::current_exception();
+        }
       }
     }
     inside_task = false;
   }
 
-  void work() {
+  void work(size_t own) {
     uint64_t seen = 0;
     for (;;) {
       // About 50 µs of spinning covers the gap between two ops of a training step; beyond that, sleep.
@@ -90,21 +123,29 @@ class Pool {
       seen = epoch_.load(std::memory_order_acquire);
       if (stop_) return;
       active_.fetch_add(1);
-      if (open_.load()) drain();
+      if (open_.load()) {
+        if (caller_cpu_ >= 0 && current_cpu() == caller_cpu_) leave_cpu(caller_cpu_);
+        drain(own);
+      }
       active_.fetch_sub(1);
     }
   }
 
+  struct alignas(64) Range {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  std::vector<Range> ranges_;  // one for each thread, the caller's first
   std::vector<std::thread> workers_;
   std::mutex job_mutex_, mutex_;
   std::condition_variable wake_;
   std::atomic<uint64_t> epoch_{0};
-  std::atomic<int64_t> next_{0};
   std::atomic<int> active_{0}, sleepers_{0};
   std::atomic<bool> open_{false}, stop_{false};
   detail::TaskFn fn_ = nullptr;
   void* closure_ = nullptr;
-  int64_t tasks_ = 0;
+  int caller_cpu_ = -1;  // when the job began
   std::exception_ptr error_;
 };
 
