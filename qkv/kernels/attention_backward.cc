@@ -63,10 +63,11 @@ HWY_NOINLINE void softmax_backward(const GradWorker& w, const KeyTile& k) {
 void run_chunk(GradWorker& w, const GradChunk& chunk) {
   QueryTile& tile = w.tile;
   const int64_t tiles = tile_count(w.in.dims, chunk.seq), keys = tile_keys(w.in.dims);
-  for (int64_t t = 0; t < tiles; ++t) {
+  for (int64_t t = tiles - 1; t >= 0; --t) {  // the last queries first: under the causal rule they see all keys
     make_tile(w.in, chunk.seq, chunk.kv, t, tile);
+    const bool first_keys = t == tiles - 1;
     const int64_t begin = std::max(tile.begin, chunk.begin), end = std::max(begin, std::min(tile.end, chunk.end));
-    if (t == 0) w.open(chunk, begin, end);
+    if (first_keys) w.open(chunk, begin, end);
     w.start(tile, chunk);
     bool first = true;
     for (int64_t at = begin / keys * keys; begin < end && at < end; at += keys, first = false) {
@@ -74,7 +75,7 @@ void run_chunk(GradWorker& w, const GradChunk& chunk) {
       biased_scores(w.scorer, k, w.z, w.slope);                             // Zᵀ = K Qᵀ, in log2 units
       dot_scores(w.scorer, k, w.in.v, w.in.dims.Dv, w.packed_d_out, w.dp);  // dPᵀ = V dOᵀ
       softmax_backward(w, k);
-      w.add_grads(k, first, t == 0);
+      w.add_grads(k, first, first_keys);
     }
     w.finish_queries(chunk, first);
   }

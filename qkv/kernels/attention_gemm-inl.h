@@ -42,6 +42,9 @@ enum class AccessA {
 // Rows of a block of NV vectors: few vectors take more rows, to cover the latency of the multiply-adds.
 constexpr int block_rows(int vectors) { return vectors >= 3 || kPanel == 2 ? kRows : vectors == 2 ? 12 : 16; }
 
+// Whether the last rows are cut in halves: after a block of 6 or 12, one of 2 or 4 would wait for its own sums.
+constexpr bool in_halves(int block, int64_t left) { return (block == 6 && left == 8) || (block == 12 && left == 16); }
+
 // The addresses of A(m, k) for the rows of a block and one k. Rows at a run-time stride take one pointer for every
 // three, since base + stride and base + 2 · stride are addressing modes.
 template <AccessA kA, int M>
@@ -100,8 +103,7 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
   }
 }
 
-// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1. The last 8 rows are two blocks of 4:
-// after 6, a block of 2 would wait for its own sums.
+// Rows [0, M) of C against NV vectors, in blocks, then the rest by 8, 4, 2 and 1.
 template <AccessA kA, int NV>
 HWY_INLINE void product_rows(Product p, int64_t M) {
   const auto advance = [&p](int rows) HWY_ATTR {
@@ -111,7 +113,7 @@ HWY_INLINE void product_rows(Product p, int64_t M) {
     if (p.after) p.after += rows;
   };
   constexpr int kBlock = block_rows(NV);
-  for (; M >= kBlock && (kBlock != 6 || M != 8); M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
+  for (; M >= kBlock && !in_halves(kBlock, M); M -= kBlock, advance(kBlock)) micro_kernel<kA, kBlock, NV>(p);
   const auto rest = [&](auto rows) HWY_ATTR {
     constexpr int kCount = decltype(rows)::value;
     if (kCount >= kBlock) return;

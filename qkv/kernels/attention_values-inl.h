@@ -84,8 +84,9 @@ inline HWY_NOINLINE void column_sum(const ColumnSum& s, const QueryTile& q, cons
   if (!all_finite(s.b.data, s.b.stride, k.je - k.jb, s.cols)) return column_sum_by_element(s, q, k);
   // Each block of rows takes only the keys that one of its rows sees; the others have weight zero.
   const int block = block_rows(vectors);
-  for (int r = 0; r < q.rows; r += block) {
-    const int rows = std::min(block, q.rows - r);
+  for (int r = 0, rows = 0; r < q.rows; r += rows) {
+    const int left = q.rows - r;
+    rows = in_halves(block, left) ? left / 2 : std::min(block, left);
     int64_t lo = k.je, hi = k.jb;
     for (int i = r; i < r + rows; ++i) {
       if (q.empty(i)) continue;
