@@ -62,24 +62,24 @@ HWY_NOINLINE void softmax_backward(const GradWorker& w, const KeyTile& k) {
 // Every query tile of one (sequence, key/value head) against the keys of one chunk.
 void run_chunk(GradWorker& w, const GradChunk& chunk) {
   QueryTile& tile = w.tile;
+  w.open(chunk);
   const int64_t tiles = tile_count(w.in.dims, chunk.seq), keys = tile_keys(w.in.dims);
-  for (int64_t t = tiles - 1; t >= 0; --t) {  // the last queries first: under the causal rule they see all keys
+  for (int64_t t = 0; t < tiles; ++t) {
     make_tile(w.in, chunk.seq, chunk.kv, t, tile);
-    const bool first_keys = t == tiles - 1;
-    const int64_t begin = std::max(tile.begin, chunk.begin), end = std::max(begin, std::min(tile.end, chunk.end));
-    if (first_keys) w.open(chunk, begin, end);
     w.start(tile, chunk);
+    const int64_t begin = std::max(tile.begin, chunk.begin), end = std::min(tile.end, chunk.end);
     bool first = true;
+    if (begin < end) w.zero_until(begin);
     for (int64_t at = begin / keys * keys; begin < end && at < end; at += keys, first = false) {
       const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
       biased_scores(w.scorer, k, w.z, w.slope);                             // Zᵀ = K Qᵀ, in log2 units
       dot_scores(w.scorer, k, w.in.v, w.in.dims.Dv, w.packed_d_out, w.dp);  // dPᵀ = V dOᵀ
       softmax_backward(w, k);
-      w.add_grads(k, first, first_keys);
+      w.add_grads(k, first);
     }
+    if (begin < end) w.set_end = std::max(w.set_end, end);
     w.finish_queries(chunk, first);
   }
-  if (tiles == 0) w.open(chunk, chunk.begin, chunk.begin);
   w.close(chunk);
 }
 

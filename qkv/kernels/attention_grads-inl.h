@@ -74,16 +74,25 @@ struct GradWorker {
     dropout_keys = reinterpret_cast<uint32_t*>(scratch.floats(kTileQ));
   }
 
-  // Sums of d_k and d_v over the chunk's keys: in place when the width is whole vectors. All are zeroed but those of
-  // keys [begin, end), which the first tile sets.
-  void open(const GradChunk& chunk, int64_t begin, int64_t end) {
-    open_one(chunk, begin, end, grads.d_k, in.dims.D, chunk.d_k, d_k_rows);
-    open_one(chunk, begin, end, grads.d_v, in.dims.Dv, chunk.d_v, d_v_rows);
-    chunk_begin = chunk.begin;
+  // Sums of d_k and d_v over the chunk's keys: in place when the width is whole vectors. They are set key by key, by
+  // the first tile that sees it.
+  void open(const GradChunk& chunk) {
+    open_one(chunk, grads.d_k, in.dims.D, chunk.d_k, d_k_rows);
+    open_one(chunk, grads.d_v, in.dims.Dv, chunk.d_v, d_v_rows);
+    chunk_begin = set_end = chunk.begin;
   }
-  void close(const GradChunk& chunk) const {
+  void close(const GradChunk& chunk) {
+    zero_until(chunk.end);
     close_one(chunk, grads.d_k, in.dims.D, d_k_rows);
     close_one(chunk, grads.d_v, in.dims.Dv, d_v_rows);
+  }
+  // The keys before `end` that no tile has set become zero.
+  void zero_until(int64_t end) {
+    for (; set_end < end; ++set_end) {
+      const int64_t at = set_end - chunk_begin;
+      if (d_k_rows.data) std::fill_n(d_k_rows.data + at * d_k_rows.stride, padded(in.dims.D), 0.0f);
+      if (d_v_rows.data) std::fill_n(d_v_rows.data + at * d_v_rows.stride, padded(in.dims.Dv), 0.0f);
+    }
   }
 
   // Packs a tile's queries and incoming gradients. A row with lse = -inf saw no key: it becomes an empty row,
@@ -112,9 +121,8 @@ struct GradWorker {
     }
   }
 
-  // The three sums of a finished tile: z holds P, dp holds dZ · dz_scale. `first` of its queries, `first_keys` of its
-  // keys: the sums begin here.
-  void add_grads(const KeyTile& k, bool first, bool first_keys) {
+  // The three sums of a finished tile: z holds P, dp holds dZ · dz_scale. `first` is the first of its queries.
+  void add_grads(const KeyTile& k, bool first) {
     if (k.ragged) {
       fill_unseen(scorer.lanes, k, 0.0f, z);
       fill_unseen(scorer.lanes, k, 0.0f, dp);
@@ -131,11 +139,11 @@ struct GradWorker {
     const int64_t at = k.jb - chunk_begin;
     if (grads.d_v.data) {  // dV += Pᵀ dO
       float* to = d_v_rows.data + at * d_v_rows.stride;
-      row_sum({z, d_out_rows, d_out_finite, in.dims.Dv, to, d_v_rows.stride, first_keys}, *q, scorer.lanes, k);
+      row_sum({z, d_out_rows, d_out_finite, in.dims.Dv, to, d_v_rows.stride, set_end}, *q, scorer.lanes, k);
     }
     if (grads.d_k.data && !additive) {  // dK += dZᵀ Q · scale
       float* to = d_k_rows.data + at * d_k_rows.stride;
-      row_sum({dp, q_rows, q_finite, in.dims.D, to, d_k_rows.stride, first_keys}, *q, scorer.lanes, k);
+      row_sum({dp, q_rows, q_finite, in.dims.D, to, d_k_rows.stride, set_end}, *q, scorer.lanes, k);
     }
     if (grads.d_q.data && !additive) {  // dQ += dZ K
       ColumnSum sum;
@@ -182,6 +190,7 @@ struct GradWorker {
   float* additive = nullptr;               // [padded(D)] the additive score's weights
   uint32_t* dropout_keys = nullptr;
   bool q_finite = true, d_out_finite = true;
+  int64_t set_end = 0;  // d_k and d_v of the chunk's keys before it are set
 
  private:
   struct Sums {
@@ -189,18 +198,11 @@ struct GradWorker {
     int64_t stride = 0;
   };
 
-  static void open_one(const GradChunk& chunk, int64_t begin, int64_t end, const Strided<float>& to, int64_t cols,
-                       float* room, Sums& rows) {
+  static void open_one(const GradChunk& chunk, const Strided<float>& to, int64_t cols, float* room, Sums& rows) {
     if (!to.data) return;
     const bool in_place = cols % kLanes == 0;
     rows.data = in_place ? to.row(chunk.seq.b, chunk.kv, chunk.seq.k_begin + chunk.begin) : room;
     rows.stride = in_place ? to.l_stride : padded(cols);
-    for (int64_t j = chunk.begin; j < chunk.end; ++j) {
-      if (j == begin) j = end;
-      if (j >= chunk.end) break;
-      float* row = rows.data + (j - chunk.begin) * rows.stride;
-      std::fill(row, row + padded(cols), 0.0f);
-    }
   }
   static void close_one(const GradChunk& chunk, const Strided<float>& to, int64_t cols, const Sums& rows) {
     if (!to.data || cols % kLanes == 0) return;

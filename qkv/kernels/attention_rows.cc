@@ -150,7 +150,7 @@ void backward_tile(GradWorker& w, const RowBuffers& rows) {
     w.z = at;
     w.dp = rows.dp + (at - rows.z);
     w.slope = rows.slope ? rows.slope + (at - rows.z) : nullptr;
-    w.add_grads(k, first, false);
+    w.add_grads(k, first);
     if (w.in.rule.additive) {
       if (first) std::fill(w.d_q, w.d_q + kTileQ * padded(dims.D), 0.0f);
       const Rows keys = vector_rows(w.in.k, q, k.jb, k.je, dims.D, w.keys);
@@ -172,7 +172,8 @@ void rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>
     if (in.rule.softcap > 0) rows.slope = scratch.floats(size);
     rows.d_additive = d_additive + (chunk.seq.b * in.dims.Hkv + chunk.kv) * width;
     QueryTile tile;
-    w.open(chunk, chunk.begin, chunk.begin);
+    w.open(chunk);
+    w.zero_until(chunk.end);
     const int64_t tiles = tile_count(in.dims, chunk.seq);
     for (int64_t t = 0; t < tiles; ++t) {
       make_tile(in, chunk.seq, chunk.kv, t, tile);

@@ -115,7 +115,7 @@ struct RowSum {
   int64_t cols = 0;
   float* c = nullptr;  // row of key jb
   int64_t c_stride = 0;
-  bool first = false;  // C is not set yet: = instead of +=
+  int64_t set_end = 0;  // from this key on, C is not set yet: = instead of +=
 };
 
 inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const LaneRanges& l, const KeyTile& k) {
@@ -124,25 +124,26 @@ inline HWY_NOINLINE void row_sum(const RowSum& s, const QueryTile& q, const Lane
   Product p;
   p.b_stride = s.b.stride;
   p.c_stride = s.c_stride;
-  p.accumulate = !s.first;
   for (int64_t j = k.jb; j < k.je;) {
-    const Segment part = next_segment(l, j, k.je, 0, l.vectors);
+    const bool first = j >= s.set_end;
+    const Segment part = next_segment(l, j, first ? k.je : std::min(k.je, s.set_end), 0, l.vectors);
     const float* w = s.w + (j - k.jb) * kTileQ;
-    const int64_t keys = part.end - j, first = part.from * kLanes, last = std::min(part.to * kLanes, q.rows);
+    const int64_t keys = part.end - j, begin = part.from * kLanes, end = std::min(part.to * kLanes, q.rows);
     p.c = s.c + (j - k.jb) * s.c_stride;
     j = part.end;
     if (k.ragged && !s.finite) {
       for (int64_t y = 0; y < keys; ++y) {
         float* c = p.c + y * s.c_stride;
-        if (s.first) std::fill(c, c + width, 0.0f);
-        for (int64_t r = first; r < last; ++r) add_scaled(w[y * kTileQ + r], s.b.data + r * s.b.stride, width, c);
+        if (first) std::fill(c, c + width, 0.0f);
+        for (int64_t r = begin; r < end; ++r) add_scaled(w[y * kTileQ + r], s.b.data + r * s.b.stride, width, c);
       }
       continue;
     }
-    p.a = w + first;
-    p.b = s.b.data + first * s.b.stride;
-    p.K = last - first;
-    if (p.K > 0 || s.first) product<AccessA::tile>(p, keys, vectors);
+    p.a = w + begin;
+    p.b = s.b.data + begin * s.b.stride;
+    p.K = end - begin;
+    p.accumulate = !first;
+    if (p.K > 0 || first) product<AccessA::tile>(p, keys, vectors);
   }
 }
 
