@@ -109,12 +109,12 @@ double measure_fma_peak(int threads) {
   return best_rate(threads, 10, work(static_cast<int64_t>(rate / per_step * 0.02) + 1));
 }
 
-double measure_read_bandwidth(int threads, int64_t bytes) {
+double measure_read_bandwidth(int threads, int64_t bytes, int tries) {
   const int64_t floats = std::max<int64_t>(bytes / static_cast<int64_t>(sizeof(float)), threads);
   const int64_t rounds = std::max<int64_t>(kBeyondCaches / bytes, 1);
   const std::vector<float> array(static_cast<size_t>(floats), 1.0f);
   std::vector<float> sinks(static_cast<size_t>(threads) * 16);
-  return best_rate(threads, 5, [&](int i) {
+  return best_rate(threads, tries, [&](int i) {
     const int64_t first = floats * i / threads, last = floats * (i + 1) / threads;
     double read = 0;
     for (int64_t r = 0; r < rounds; ++r)

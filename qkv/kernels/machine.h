@@ -12,8 +12,8 @@ double measure_fma_peak(int threads);
 /// Far larger than the caches.
 constexpr int64_t kBeyondCaches = int64_t{256} << 20;
 
-/// Reading `bytes` of memory again and again, each of `threads` threads a part of its own, best of several tries: bytes
-/// a second.
-double measure_read_bandwidth(int threads, int64_t bytes = kBeyondCaches);
+/// Reading `bytes` of memory again and again, each of `threads` threads a part of its own, best of `tries`: bytes a
+/// second.
+double measure_read_bandwidth(int threads, int64_t bytes = kBeyondCaches, int tries = 5);
 
 }  // namespace qkv::kernels
