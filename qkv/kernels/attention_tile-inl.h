@@ -229,7 +229,7 @@ struct Scorer {
 // Few queries against many keys are a matter of reading, and processors read ahead only while rows are asked for in
 // the order they lie in memory: so the rows to come are fetched in that order, so many ahead. Past the last row this
 // asks for whatever comes next; mostly the keys of the next chunk or head.
-constexpr int64_t kRowsAhead = 192;
+constexpr int64_t kRowsAhead = 32;
 HWY_INLINE void fetch_row(const float* row, int64_t cols) {
   for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(row + c, 0, 2);
 }

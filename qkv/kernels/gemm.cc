@@ -83,12 +83,11 @@ void pack_b_panel(const Plan& p, Depth depth, int64_t j, float* dst) {
   pack(b_at(p.g, depth.k0, j), p.g.ldb, dst, depth.k1 - depth.k0, std::min(p.width, p.g.N - j));
 }
 
-// What a tile's sums are added to: C itself, the bias or zero.
-alignas(64) constexpr float kZeros[kMaxWidth] = {};
+// What a tile's sums are added to: C itself, the bias or nothing.
 Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
   if (k > 0 || g.accumulate) return {g.c + i * g.ldc + j, g.ldc};
   if (g.bias) return {g.bias + j, 0};
-  return {kZeros, 0};
+  return {nullptr, 0};
 }
 
 // One tile at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
@@ -97,12 +96,12 @@ void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_
   const GemmTile real = t;
   t.c = buffer;
   t.c_stride = kMaxWidth;
-  t.start = kZeros;
-  t.start_stride = 0;
+  t.start = nullptr;
   kernel(t);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j)
-      real.c[i * real.c_stride + j] = buffer[i * kMaxWidth + j] + real.start[i * real.start_stride + j];
+      real.c[i * real.c_stride + j] =
+          buffer[i * kMaxWidth + j] + (real.start ? real.start[i * real.start_stride + j] : 0.0f);
 }
 
 // Fetch, in every sixteen steps, `count` lines `step` apart, and go on `next` further.

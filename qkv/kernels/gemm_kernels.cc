@@ -99,6 +99,10 @@ HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::inde
     }
   }
   for (; k > 0; --k) step_k();
+  if (!t.start) {
+    ((hn::StoreU(acc.v[I], d, t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
+    return;
+  }
   ((hn::StoreU(hn::Add(acc.v[I], hn::LoadU(d, t.start + (I / NV) * t.start_stride + (I % NV) * kLanes)), d,
                t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)),
    ...);

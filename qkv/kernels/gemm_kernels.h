@@ -10,6 +10,7 @@ namespace qkv::kernels::detail {
 /// One tile of C: c = A·B + start for MR rows and NV vectors of columns.
 ///   A, by rows: element (r, k) at a[r*a_stride + k];  by columns: at a[k*a_stride + r].
 ///   B: row k at b + k*b_stride. start has the tile's shape and its own row stride; 0 repeats one row.
+///   Without start, c = A·B.
 struct GemmTile {
   int64_t K = 0;
   const float* a = nullptr;

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "qkv/base/error.h"
@@ -74,6 +76,22 @@ TEST(Parallel, EveryTaskOnceForAnyThreadCount) {
       for (auto& h : hits) EXPECT_EQ(h, 1);
     }
   }
+}
+
+TEST(Parallel, ThreadsHelpOneThatIsBusy) {
+  set_num_threads(2);
+  constexpr int kTasks = 8;
+  std::atomic<int> done{0};
+  parallel_for(kTasks, [&](int64_t i) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    // Whoever has the first task waits for all others, those of its own range, too.
+    while (i == 0 && done < kTasks - 1 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    if (i == 0) {
+      EXPECT_EQ(done, kTasks - 1);
+    }
+    done++;
+  });
+  EXPECT_EQ(done, kTasks);
 }
 
 TEST(Parallel, NestedCallsAndExceptions) {
