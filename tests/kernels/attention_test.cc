@@ -285,6 +285,25 @@ int64_t peak_kib(bool reset) {
   return 0;
 }
 
+// Every key counts the same, so no gradient reaches queries and keys.
+TEST(Attention, AScaleOfZeroHasGradientsOfZero) {
+  for (const auto bias : {cases::Array::none, cases::Array::full}) {
+    AttentionCase c{.name = "scale 0", .dims = {1, 2, 2, 33, 47, 16, 16}, .bias = bias};
+    AttentionData<double> want(c);
+    AttentionData<float> got(c);
+    want.in.rule.scale = got.in.rule.scale = 0;
+    reference::attention_forward(want.in, want.outputs());
+    reference::attention_backward(want.in, want.grads());
+    attention_forward(got.in, got.outputs());
+    attention_backward(got.in, got.grads());
+    EXPECT_LT(difference(got.out, want.out), 2e-5);
+    EXPECT_LT(difference(got.d_v, want.d_v), 2e-5);
+    EXPECT_LT(difference(got.d_bias, want.d_bias), 2e-5);
+    for (const float x : got.d_q) EXPECT_EQ(x, 0.0f);
+    for (const float x : got.d_k) EXPECT_EQ(x, 0.0f);
+  }
+}
+
 TEST(Attention, LongSequencesNeedLittleMemory) {
   const int64_t n = 32768, D = 64;
   AttentionInputs<float> in;
