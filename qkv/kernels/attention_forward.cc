@@ -158,7 +158,7 @@ HWY_INLINE void add_rows(const float* weight, int64_t keys, const float* rows, i
     acc[n] = s.first ? hn::Zero(d) : hn::Mul(hn::Set(d, s.before[0]), hn::LoadU(d, c + n * kLanes));
   }
   for (int64_t j = 0; j < keys; ++j, rows += stride) {
-    fetch_row(rows + kRowsAhead * stride, NV * kLanes);
+    fetch_row(rows + (keys + kRowsAhead) * stride, NV * kLanes);
     const Vec x = hn::Set(d, weight[j]);
     QKV_UNROLL for (int n = 0; n < NV; ++n) acc[n] = hn::MulAdd(x, hn::LoadU(d, rows + n * kLanes), acc[n]);
   }
@@ -187,7 +187,11 @@ HWY_NOINLINE void one_query_tile(const Worker& w, const KeyTile& k, const Partia
   const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
   for (int64_t j = 0; j < keys; j += kLanes) hn::Store(exp2(hn::Sub(hn::Load(d, z + j), from)), d, z + j);
   float part[2] = {0, 0};  // even and odd keys apart
-  for (int64_t j = 0; j < keys; ++j) part[(k.jb + j) % 2] += z[j];
+  const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin + k.jb);
+  for (int64_t j = 0; j < keys; ++j) {
+    part[(k.jb + j) % 2] += z[j];
+    fetch_row(values + (j + kRowsAhead) * w.in.v.l_stride, w.in.dims.Dv);
+  }
   const Vec factor = exp2(hn::Sub(old_max, from));
   run.max[0] = hn::GetLane(max);
   run.sum[0] = hn::GetLane(hn::MulAdd(hn::Set(d, run.sum[0]), factor, hn::Set(d, part[0] + part[1])));
@@ -197,7 +201,6 @@ HWY_NOINLINE void one_query_tile(const Worker& w, const KeyTile& k, const Partia
     finish_factors(w, run, w.factor);
     sum.after = w.factor;
   }
-  const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin + k.jb);
   int64_t c = 0;
   for (; c + 4 * kLanes <= sum.cols; c += 4 * kLanes) add_rows<4>(z, keys, values + c, w.in.v.l_stride, sum, sum.c + c);
   for (; c < sum.cols; c += kLanes) add_rows<1>(z, keys, values + c, w.in.v.l_stride, sum, sum.c + c);

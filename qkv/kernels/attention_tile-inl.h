@@ -229,7 +229,7 @@ struct Scorer {
 // Few queries against many keys are a matter of reading, and processors read ahead only while rows are asked for in
 // the order they lie in memory: so the rows to come are fetched in that order, so many ahead. Past the last row this
 // asks for whatever comes next; mostly the keys of the next chunk or head.
-constexpr int64_t kRowsAhead = 32;
+constexpr int64_t kRowsAhead = 96;
 HWY_INLINE void fetch_row(const float* row, int64_t cols) {
   for (int64_t c = 0; c < cols; c += 16) __builtin_prefetch(row + c, 0, 2);
 }
@@ -239,30 +239,42 @@ HWY_INLINE void fetch_row(const float* row, int64_t cols) {
 template <int kQueries, int64_t kStride = kTileQ>
 HWY_INLINE void few_scores(const Product& p, int64_t keys, float* z) {
   const F32 d;
-  for (int64_t j = 0; j < keys; j += kLanes) {
-    const float* rows[kLanes];
-    for (int y = 0; y < kLanes; ++y) rows[y] = p.a + std::min(j + y, keys - 1) * p.a_stride;
-    Vec sum[kQueries];
-    QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::Zero(d);
+  constexpr int kVectors = kQueries == 1 ? 2 : 1;  // of keys at a time: one sum would wait for itself
+  constexpr int kKeys = kVectors * kLanes;
+  for (int64_t j = 0; j < keys; j += kKeys) {
+    const float* rows[kKeys];
+    for (int y = 0; y < kKeys; ++y) rows[y] = p.a + std::min(j + y, keys - 1) * p.a_stride;
+    Vec sum[kVectors][kQueries];
+    QKV_UNROLL for (int n = 0; n < kVectors; ++n) {
+      QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[n][r] = hn::Zero(d);
+    }
     const float* q = p.b;
     const float* ahead = p.a + (j + kRowsAhead) * p.a_stride;
     int64_t fetched = 0;
-    for (int64_t c = 0; c < p.K; c += 4) {
-      for (; fetched * p.K < (c + 4) * kLanes; ++fetched) fetch_row(ahead + fetched * p.a_stride, p.K);
-      Vec t[4];
-      transpose4(rows, c, t);
-      QKV_UNROLL for (int i = 0; i < 4; ++i, q += kTileQ) {
-        QKV_UNROLL for (int r = 0; r < kQueries; ++r) sum[r] = hn::MulAdd(t[i], hn::Set(d, q[r]), sum[r]);
+    for (int64_t c = 0; c < p.K; c += 4, q += 4 * kTileQ) {
+      for (; fetched * p.K < (c + 4) * kKeys; ++fetched) fetch_row(ahead + fetched * p.a_stride, p.K);
+      QKV_UNROLL for (int n = 0; n < kVectors; ++n) {
+        Vec t[4];
+        transpose4(rows + n * kLanes, c, t);
+        QKV_UNROLL for (int i = 0; i < 4; ++i) {
+          QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
+            sum[n][r] = hn::MulAdd(t[i], hn::Set(d, q[i * kTileQ + r]), sum[n][r]);
+          }
+        }
       }
     }
-    if constexpr (kStride == 1) {
-      hn::Store(sum[0], d, z + j);
-      continue;
-    }
-    alignas(64) float lane[kLanes];
-    QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
-      hn::Store(sum[r], d, lane);
-      for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - j); ++y) z[(j + y) * kStride + r] = lane[y];
+    QKV_UNROLL for (int n = 0; n < kVectors; ++n) {
+      const int64_t first = j + n * kLanes;
+      if (first >= keys) break;
+      if constexpr (kStride == 1) {
+        hn::Store(sum[n][0], d, z + first);
+        continue;
+      }
+      alignas(64) float lane[kLanes];
+      QKV_UNROLL for (int r = 0; r < kQueries; ++r) {
+        hn::Store(sum[n][r], d, lane);
+        for (int64_t y = 0; y < std::min<int64_t>(kLanes, keys - first); ++y) z[(first + y) * kStride + r] = lane[y];
+      }
     }
   }
 }
