@@ -71,7 +71,7 @@ void run_chunk(GradWorker& w, const GradChunk& chunk) {
     bool first = true;
     if (begin < end) w.zero_until(begin);
     for (int64_t at = begin / keys * keys; begin < end && at < end; at += keys, first = false) {
-      const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
+      KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
       biased_scores(w.scorer, k, w.z, w.slope);                             // Zᵀ = K Qᵀ, in log2 units
       dot_scores(w.scorer, k, w.in.v, w.in.dims.Dv, w.packed_d_out, w.dp);  // dPᵀ = V dOᵀ
       softmax_backward(w, k);

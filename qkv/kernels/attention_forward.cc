@@ -218,7 +218,7 @@ HWY_NOINLINE void run_chunk(const Worker& w, int64_t begin, int64_t end, const P
   sum.first = true;
   const int64_t keys = tile_keys(w.in.dims);
   for (int64_t at = begin / keys * keys; at < end; at += keys) {
-    const KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
+    KeyTile k = key_tile(w.in, w.scorer.lanes, std::max(at, begin), std::min(at + keys, end));
     const bool final = direct && at + keys >= end;
     if (w.one_query && !k.ragged) {
       one_query_tile(w, k, run, sum, final);

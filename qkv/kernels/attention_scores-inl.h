@@ -44,8 +44,25 @@ HWY_INLINE void extra_row(const Scorer& s, int r, const KeyTile& k, float* to) {
   }
 }
 
-// extra[key][query] for the tile.
-inline HWY_NOINLINE void make_extra(const Scorer& s, const KeyTile& k) {
+// A bias alone, of rows that see all keys of the tile, is transposed as it lies in memory. Returns whether it could be
+// done so: not if an entry is -inf, which hides its key.
+HWY_INLINE bool transpose_bias(const Scorer& s, const KeyTile& k) {
+  const ScoreArray<float>& bias = s.in->rule.bias;
+  const QueryTile& q = *s.q;
+  if (s.in->rule.mask.data || bias.k_stride != 1 || q.any_empty) return false;
+  for (int v = 0; v < s.lanes.vectors; ++v) {
+    if (s.lanes.all_lo[v] > k.jb || s.lanes.all_hi[v] < k.je) return false;
+  }
+  RowPointers rows;
+  std::fill(s.rows, s.rows + (k.je - k.jb), 0.0f);
+  std::fill(rows.row + q.rows, rows.row + s.lanes.vectors * kLanes, s.rows);
+  for (int r = 0; r < q.rows; ++r) rows.row[r] = bias.row(q.seq.b, q.head[r], q.query[r]) + k.jb;
+  return pack_transposed(rows, s.lanes.vectors, k.je - k.jb, s.unit, s.extra);
+}
+
+// extra[key][query] for the tile. Returns whether it may hide keys.
+inline HWY_NOINLINE bool make_extra(const Scorer& s, const KeyTile& k) {
+  if (transpose_bias(s, k)) return false;
   RowPointers rows;
   const int lanes = s.lanes.vectors * kLanes;
   for (int r = 0; r < lanes; ++r) {
@@ -57,6 +74,7 @@ inline HWY_NOINLINE void make_extra(const Scorer& s, const KeyTile& k) {
     }
   }
   pack_transposed(rows, s.lanes.vectors, k.je - k.jb, 1.0f, s.extra);
+  return true;
 }
 
 // Additive scores scale · Σ_d w_d tanh(q_d + k_d); here vectors run along d, so that one query costs one query.
@@ -102,8 +120,9 @@ HWY_INLINE void raw_scores(const Scorer& s, const KeyTile& k, float* z) {
 }
 
 // From raw to biased scores in z[(j - jb) * kTileQ + lane], -inf where hidden; keys that no lane of a vector sees
-// are left unset. With softcap, `slope`, if given, receives d capped / d raw.
-inline HWY_NOINLINE void bias_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
+// are left unset. With softcap, `slope`, if given, receives d capped / d raw. A tile that turns out to hide nothing is
+// no longer ragged.
+inline HWY_NOINLINE void bias_scores(const Scorer& s, KeyTile& k, float* z, float* slope) {
   const F32 d;
   const ScoreRule<float>& rule = s.in->rule;
   const LaneRanges& l = s.lanes;
@@ -116,7 +135,7 @@ inline HWY_NOINLINE void bias_scores(const Scorer& s, const KeyTile& k, float* z
     });
   }
   if (s.extra) {
-    make_extra(s, k);
+    k.ragged = make_extra(s, k);
     each_seen(l, k, z, [&](float* at, int, int64_t) HWY_ATTR {
       const Vec extra = hn::Load(d, s.extra + (at - z));
       const auto hidden = hn::Eq(extra, hn::Set(d, kNegInf));
@@ -138,7 +157,7 @@ inline HWY_NOINLINE void bias_scores(const Scorer& s, const KeyTile& k, float* z
   }
 }
 
-HWY_INLINE void biased_scores(const Scorer& s, const KeyTile& k, float* z, float* slope) {
+HWY_INLINE void biased_scores(const Scorer& s, KeyTile& k, float* z, float* slope) {
   raw_scores(s, k, z);
   bias_scores(s, k, z, slope);
 }
