@@ -23,11 +23,6 @@ namespace {
 using cases::AttentionCase;
 using cases::AttentionData;
 
-double median(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return samples[samples.size() / 2];
-}
-
 double seconds_now() {
   using Clock = std::chrono::steady_clock;
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
@@ -82,13 +77,17 @@ struct Contestant {
   std::vector<double> samples;
 
   double best() const { return *std::min_element(samples.begin(), samples.end()); }
-  double median() const { return qkv::bench::median(samples); }
+  double median() const {
+    std::vector<double> sorted = samples;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
 };
 
 // Each round's a / b, sorted.
-std::vector<double> ratios(const Contestant& a, const Contestant& b) {
+std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all;
-  for (size_t i = 0; i < a.samples.size(); ++i) all.push_back(a.samples[i] / b.samples[i]);
+  for (size_t i = 0; i < a.size(); ++i) all.push_back(a[i] / b[i]);
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -185,12 +184,8 @@ class Bench {
                    },
                    {}});
     add_peers(c, both, data, rotation.sets, all);
-    // Reading as much without computing is measured in turn with the rest, and as long.
     const double bytes = 4.0 * static_cast<double>(B * Hkv * Lk * (D + Dv));
-    Contestant reading{
-        "reading",
-        [&](double) { return bytes / kernels::measure_read_bandwidth(limits_.threads, kernels::kBeyondCaches, 1); },
-        {}};
+    std::vector<double> reading;  // seconds to read as much without computing, each round
     const double slice = Lq >= 2048 ? 0.01 : 0.03;
     for (int round = 0; round < (Lq >= 8192 ? std::min(3, options_.rounds) : options_.rounds); ++round) {
       for (Contestant& who : all) {
@@ -198,7 +193,9 @@ class Bench {
         if (all.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         who.samples.push_back(who.run(slice));
       }
-      if (rotated(c)) reading.samples.push_back(reading.run(slice));
+      if (rotated(c)) {
+        reading.push_back(bytes / kernels::measure_read_bandwidth(limits_.threads, kernels::kBeyondCaches, 1));
+      }
     }
     report(name, useful_flops(c, data, both), bytes, all, reading);
   }
@@ -230,13 +227,13 @@ class Bench {
   }
 
   void report(const std::string& name, double flops, double bytes, const std::vector<Contestant>& all,
-              const Contestant& reading) const {
+              const std::vector<double>& reading) const {
     // The best peer is the one with the least median. (The least of a round's would be the luckiest of several, on a
     // machine that is not quiet, against the one run of qkv.)
     const auto faster = [](const Contestant& a, const Contestant& b) { return a.median() < b.median(); };
     std::vector<double> ratio, share;
-    if (all.size() > 1) ratio = ratios(*std::min_element(all.begin() + 1, all.end(), faster), all[0]);
-    if (!reading.samples.empty()) share = ratios(reading, all[0]);
+    if (all.size() > 1) ratio = ratios(std::min_element(all.begin() + 1, all.end(), faster)->samples, all[0].samples);
+    if (!reading.empty()) share = ratios(reading, all[0].samples);
     const double best = all[0].best();
     const auto spread = [](const std::vector<double>& sorted) {
       return nlohmann::json{sorted.front(), sorted[sorted.size() / 2], sorted.back()};

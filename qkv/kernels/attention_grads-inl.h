@@ -68,8 +68,7 @@ struct GradWorker {
       pack_rows(&in.rule.additive, 1, dims.D, 1.0f, additive);
     }
     if (dims.D % kLanes != 0) keys = scratch.floats(kTileK * padded(dims.D));
-    if (grads.d_bias) rest_scale = in.rule.scale;
-    if (!grads.d_bias && !additive) dz_scale = in.rule.scale;
+    if (!additive) (grads.d_bias ? rest_scale : dz_scale) = in.rule.scale;
     lse = scratch.floats(kTileQ);
     delta = scratch.floats(kTileQ);
     dropout_keys = reinterpret_cast<uint32_t*>(scratch.floats(kTileQ));
@@ -107,7 +106,7 @@ struct GradWorker {
     const int vectors = scorer.lanes.vectors;
     q_finite = pack_transposed(queries, vectors, in.dims.D, scorer.q_scale(), packed_q);
     d_out_finite = pack_transposed(d_outs, vectors, in.dims.Dv, dz_scale, packed_d_out);
-    q_rows = packed_rows(in.q, queries, in.dims.D, additive ? 1.0f : rest_scale, q_room);
+    q_rows = packed_rows(in.q, queries, in.dims.D, rest_scale, q_room);
     d_out_rows = packed_rows(grads.d_out, d_outs, in.dims.Dv, 1.0f, d_out_room);
     dot_rows(d_outs, row_pointers(tile, grads.out, zeros), vectors * kLanes);
     const bool in_place = tile.one_head && in.dims.D % kLanes == 0 && rest_scale == 1 && !additive && chunk.d_q.data;
@@ -161,13 +160,12 @@ struct GradWorker {
   void finish_queries(const GradChunk& chunk, bool untouched) const {
     if (!chunk.d_q.data || (d_q != d_q_room && !untouched && !q->any_empty)) return;
     const int64_t D = in.dims.D;
-    const float scale = additive ? 1.0f : rest_scale;  // additive scores have it in dZ
     for (int r = 0; r < q->rows; ++r) {
       float* to = chunk.d_q.row(q->seq.b, q->head[r], q->seq.q_begin + q->query[r]);
       if (untouched || q->empty(r)) {
         std::fill(to, to + D, 0.0f);
       } else if (d_q == d_q_room) {
-        scale_row(d_q + r * d_q_stride, D, scale, to);
+        scale_row(d_q + r * d_q_stride, D, rest_scale, to);
       }
     }
   }
@@ -184,7 +182,7 @@ struct GradWorker {
   float* d_q = nullptr;  // where the tile's d_q is summed: in place, or in d_q_room
   int64_t d_q_stride = 0;
   Rows q_rows{nullptr, 0}, d_out_rows{nullptr, 0};
-  // The scale of d_k and d_q is in dZ already, unless d_bias wants dZ without.
+  // The scale of d_k and d_q is in dZ already, unless d_bias wants dZ without. Additive scores bring their own.
   float dz_scale = 1, rest_scale = 1;
   float *z = nullptr, *dp = nullptr, *slope = nullptr, *zeros = nullptr, *keys = nullptr;
   float *lse = nullptr, *delta = nullptr;  // [kTileQ]

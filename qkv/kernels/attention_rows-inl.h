@@ -32,9 +32,8 @@ HWY_INLINE void each_key_tile(const Scorer& s, int64_t begin, int64_t end, float
 
 // The biased scores of the tile's whole range, hidden ones -inf.
 HWY_INLINE void row_scores(const Scorer& s, float* z, float* slope) {
-  each_key_tile(s, s.q->begin, s.q->end, z, [&](const KeyTile& k, float* at) HWY_ATTR {
-    KeyTile tile = k;
-    biased_scores(s, tile, at, slope ? slope + (at - z) : nullptr);
+  each_key_tile(s, s.q->begin, s.q->end, z, [&](KeyTile k, float* at) HWY_ATTR {
+    biased_scores(s, k, at, slope ? slope + (at - z) : nullptr);
     fill_unseen(s.lanes, k, kNegInf, at);
   });
 }
