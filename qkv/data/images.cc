@@ -98,6 +98,23 @@ void prepare_augmented(const ImageSet& set, int64_t i, const ImageStatistics& st
   }
 }
 
+double swap_rectangles(const ImageSet& like, Rng rng, std::span<float> images) {
+  constexpr double kMost = 0.5;  // a larger share would be the same pair the other way round
+  const Rectangle area = random_rectangle(like, kMost, rng);
+  const int64_t size = like.image_size(), n = static_cast<int64_t>(images.size()) / size;
+  for (int64_t first = 0, last = n - 1; first < last; ++first, --last) {
+    for (int64_t row = 0; row < like.channels * like.height; ++row) {
+      const int64_t y = row % like.height;
+      if (y < area.top || y >= area.bottom) continue;
+      const auto line = images.begin() + row * like.width;
+      std::swap_ranges(line + first * size + area.left, line + first * size + area.right,
+                       line + last * size + area.left);
+    }
+  }
+  return static_cast<double>((area.bottom - area.top) * (area.right - area.left)) /
+         static_cast<double>(like.height * like.width);
+}
+
 Rng image_rng(uint64_t seed, int64_t epoch, int64_t i) {
   return Rng(seed).fork(static_cast<uint64_t>(epoch)).fork(static_cast<uint64_t>(i));
 }

@@ -93,4 +93,9 @@ void prepare_augmented(const ImageSet& set, int64_t i, const ImageStatistics& st
                        const Augmentation& augmentation, Rng rng, std::span<float> out);
 Rng image_rng(uint64_t seed, int64_t epoch, int64_t i);
 
+/// CutMix (Yun et al. 2019) on prepared images of `like`'s shape, [n, channels, height, width]: the first and the last
+/// swap what is in a rectangle, the second and the last but one, and so on. Returns the rectangle's share of the area,
+/// which is that of the other image's class in each; it depends on `rng` alone.
+double swap_rectangles(const ImageSet& like, Rng rng, std::span<float> images);
+
 }  // namespace qkv

@@ -17,7 +17,7 @@
 namespace qkv {
 namespace {
 
-constexpr uint64_t kWeightStream = 1, kOrderStream = 2, kAugmentationStream = 3;
+constexpr uint64_t kWeightStream = 1, kOrderStream = 2, kAugmentationStream = 3, kMixingStream = 4;
 constexpr int64_t kEvaluationBatch = 250;
 constexpr int64_t kPreparedTogether = 16;  // images one thread prepares at a time
 constexpr size_t kErrorsShown = 20;
@@ -71,6 +71,7 @@ class Images final : public Task {
         seed_(static_cast<uint64_t>(s.get_integer("seed"))),
         batch_(s.get_integer("batch")),
         smoothing_(s.get_number("label-smoothing")),
+        cutmix_(s.get_number("cutmix")),
         augmentation_{.shift = s.get_integer("shift"), .flip = s.get_flag("flip"), .erase = s.get_number("erase")} {
     Rng rng = Rng(seed_).fork(kWeightStream);
     model_ = std::make_unique<Vit>(model_config(s, data_.format()), rng);
@@ -102,7 +103,7 @@ class Images final : public Task {
   ImageTaskData data_;
   uint64_t seed_;
   int64_t batch_;
-  double smoothing_;
+  double smoothing_, cutmix_;
   Augmentation augmentation_;
   std::unique_ptr<Vit> model_;
   int64_t planned_epoch_ = -1;
@@ -129,8 +130,16 @@ BatchLoss Images::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
                         out.subspan(static_cast<size_t>(k * size), static_cast<size_t>(size)));
     }
   });
+  Rng mixing = image_rng(Rng(seed_).fork(kMixingStream).seed(), epoch, batch);
+  const bool mixed = cutmix_ > 0 && mixing.uniform() < cutmix_;
+  const double share = mixed ? swap_rectangles(train, mixing, out) : 0;
   const Tensor logits = model_->forward(images, ctx);  // [n, classes]
-  return {cross_entropy(logits, targets, {.label_smoothing = smoothing_}), n, n * model_->training_tokens()};
+  Tensor loss = cross_entropy(logits, targets, {.label_smoothing = smoothing_});
+  if (mixed) {
+    std::reverse(targets.begin(), targets.end());
+    loss = affine(loss, 1 - share) + affine(cross_entropy(logits, targets, {.label_smoothing = smoothing_}), share);
+  }
+  return {loss, n, n * model_->training_tokens()};
 }
 
 Tensor Images::prepared(const ImageSet& set, std::span<const int64_t> which, bool mirrored) const {
@@ -303,7 +312,10 @@ Settings images_settings() {
       .number("label-smoothing", 0.1, "part of the target spread over the classes", 0, 0.9)
       .integer("shift", 1, "augmentation: pixels an image may move in each direction", 0, 8192)
       .flag("flip", true, "augmentation: mirror every other image (not for digits)")
-      .number("erase", 0, "augmentation: how often a rectangle is blanked", 0, 1);
+      .number("erase", 0, "augmentation: how often a rectangle is blanked", 0, 1)
+      .number("cutmix", 0,
+              "augmentation: how often the images of a batch get a rectangle of another one, and its class by the area",
+              0, 1);
   s.set("epochs", "12");
   s.set("batch", "128");
   s.set("lr", "0.002");

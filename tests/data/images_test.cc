@@ -304,5 +304,37 @@ TEST(Preparation, ErasingLeavesOneRectangleOfTheMean) {
   EXPECT_EQ(out, again);
 }
 
+TEST(Preparation, PairsSwapOneRectangleAndItsShareIsTold) {
+  // Image n is all n; five of them: the middle one has no partner but itself.
+  const ImageSet like{.channels = 2, .height = 10, .width = 8};
+  std::vector<float> plain(5 * 160);
+  for (size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i / 160);
+  double smallest = 1, largest = 0;
+  for (int64_t k = 0; k < 100; ++k) {
+    std::vector<float> images = plain;
+    const double share = swap_rectangles(like, image_rng(3, 0, k), images);
+    smallest = std::min(smallest, share), largest = std::max(largest, share);
+    for (int64_t n = 0; n < 5; ++n) {
+      int64_t top = 10, left = 8, bottom = -1, right = -1, swapped = 0;
+      for (int64_t i = 0; i < 160; ++i) {
+        const float value = images[static_cast<size_t>(n * 160 + i)];
+        if (n != 2 && value == static_cast<float>(4 - n)) {
+          ++swapped;
+          top = std::min(top, i / 8 % 10), bottom = std::max(bottom, i / 8 % 10);
+          left = std::min(left, i % 8), right = std::max(right, i % 8);
+        } else {
+          EXPECT_EQ(value, static_cast<float>(n));
+        }
+      }
+      if (n == 2) continue;
+      EXPECT_EQ(swapped, 2 * (bottom - top + 1) * (right - left + 1));
+      EXPECT_DOUBLE_EQ(share, static_cast<double>(swapped) / 160);
+    }
+  }
+  EXPECT_LT(smallest, 0.1);
+  EXPECT_GT(largest, 0.4);
+  EXPECT_LE(largest, 0.6);
+}
+
 }  // namespace
 }  // namespace qkv

@@ -230,14 +230,18 @@ TEST(Images, OpenedAgainItNeedsNoData) {
 TEST(Images, ABatchIsTheSameForAnyNumberOfThreads) {
   const int before = num_threads();
   std::vector<double> losses;
-  for (const int threads : {1, 2}) {
-    set_num_threads(threads);
-    const auto task = make_images(small(), "");
-    Context ctx(1, 0);
-    losses.push_back(task->train_batch(3, 1, ctx).loss.item());
+  for (const char* cutmix : {"0", "1"}) {
+    for (const int threads : {1, 2}) {
+      set_num_threads(threads);
+      const auto task = make_images(small({{"cutmix", cutmix}}), "");
+      Context ctx(1, 0);
+      losses.push_back(task->train_batch(3, 1, ctx).loss.item());
+    }
   }
   set_num_threads(before);
   EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[2], losses[3]);
+  EXPECT_NE(losses[0], losses[2]) << "mixed images are other images";
 }
 
 TEST(Classified, FiguresAreWhatTheySay) {
