@@ -13,10 +13,12 @@ namespace {
 
 using detail::GemmKernels;
 using detail::GemmTile;
+using detail::kFetchFloats;
 using detail::kFetchSteps;
+using detail::kTileRows;
 using detail::Scratch;
 
-constexpr int64_t kMaxWidth = 32;  // columns of the widest tile
+constexpr int64_t kMaxWidth = 64;  // columns of the widest tile
 // Depth of a panel of B that stays in L1 while tiles of A pass by; of a tile of A that stays there while panels do.
 constexpr int64_t kBlockK = 256, kTallBlockK = 512;
 // Up to so many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
@@ -46,7 +48,7 @@ ThreadScratch& scratch() {
   return s;
 }
 
-// One call's sizes. Rows are cut into `tiles` equal tiles: 14 + 14 + 4 rows take longer than 11 + 11 + 10.
+// One call's sizes. Rows are cut into `tiles` equal tiles: 6 + 6 + 2 rows take longer than 5 + 5 + 4.
 struct Plan {
   const GemmArgs& g;
   const GemmKernels& kernels;
@@ -92,7 +94,7 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
 
 // One tile at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
 void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_t cols) {
-  alignas(64) float buffer[detail::kMaxTileRows * kMaxWidth];
+  alignas(64) float buffer[kTileRows * kMaxWidth];
   const GemmTile real = t;
   t.c = buffer;
   t.c_stride = kMaxWidth;
@@ -104,27 +106,27 @@ void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_
           buffer[i * kMaxWidth + j] + (real.start ? real.start[i * real.start_stride + j] : 0.0f);
 }
 
-// Fetch, in every sixteen steps, `count` lines `step` apart, and go on `next` further.
+// Fetch, in every sixty-four steps, `count` times sixty-four floats `step` apart, and go on `next` further.
 void set_fetch(GemmTile& t, const float* from, int64_t step, int64_t next, int64_t count = kFetchSteps) {
   t.fetch = from;
   t.fetch_step = step;
   t.fetch_next = next;
   t.fetch_count = count;
+  t.fetch_together = ceil_div(count * detail::kUnrolled, kFetchSteps);
 }
 
 // Tile number `tile`, columns from j. t says where A and B are and what to fetch meanwhile.
 void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
   const GemmArgs& g = p.g;
   const int64_t m0 = p.tile_row(tile), rows = p.tile_row(tile + 1) - m0;
-  const int64_t cols = std::min(p.width, g.N - j), vectors = cols <= p.kernels.lanes ? 1 : 2;
+  const int64_t cols = std::min(p.width, g.N - j), vectors = ceil_div(cols, p.kernels.lanes);
   const Piece start = start_of(g, m0, j, depth.k0);
   t.K = depth.k1 - depth.k0;
   t.c = g.c + m0 * g.ldc + j;
   t.c_stride = g.ldc;
   t.start = start.data;
   t.start_stride = start.stride;
-  const bool by_columns = g.a_transposed || p.pack_a;
-  if (t.fetch_count == 0 && !by_columns) set_fetch(t, t.a + kFetchSteps, t.a_stride, kFetchSteps);  // A, a line ahead
+  const bool by_columns = g.a_transposed;
   const auto kernel = p.kernels.tile[by_columns][vectors - 1][rows - 1];
   if (t.packed)
     p.kernels.packing_tile[by_columns][rows - 1](t);
@@ -145,10 +147,9 @@ void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
 const float* pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth) {
   const int64_t K = depth.k1 - depth.k0, m0 = p.tile_row(first);
   float* dst = scratch().a.get((p.tile_row(last) - m0) * K + 16);
-  const auto pack = p.g.a_transposed ? p.kernels.pack_tile_columns : p.kernels.pack_tile_rows;
   for (int64_t tile = first; tile < last; ++tile) {
     const int64_t m = p.tile_row(tile);
-    pack(a_at(p.g, m, depth.k0), p.g.lda, dst + (m - m0) * K, K, p.tile_row(tile + 1) - m);
+    p.kernels.pack_tile_columns(a_at(p.g, m, depth.k0), p.g.lda, dst + (m - m0) * K, K, p.tile_row(tile + 1) - m);
   }
   return dst;
 }
@@ -172,7 +173,7 @@ void fetch_next_panel(const Plan& p, const Area& area, int64_t tile, Depth depth
   if (!same_depth && depth.k1 >= g.K) return;
   const float* next = same_depth ? b_at(g, depth.k0, j + p.width) : b_at(g, depth.k1, area.n0);
   const int64_t groups = (depth.k1 - depth.k0) / kFetchSteps, n = tile - area.tile0, tiles = area.tile1 - area.tile0;
-  if (g.b_transposed) {  // its rows lie along k: a line of each of `width` rows for every sixteen steps
+  if (g.b_transposed) {  // its rows lie along k
     const int64_t count = ceil_div(p.width, tiles);
     if (n * count < p.width) set_fetch(t, next + n * count * g.ldb, g.ldb, kFetchSteps, count);
   } else {
@@ -235,7 +236,7 @@ void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b)
             const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
             GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
             if (j == j0 && tile + 1 < group_end && !p.pack_a)  // the tile of A that will be wanted next
-              set_fetch(t, a_at(g, p.tile_row(tile + 1), k0), g.lda, kFetchSteps);
+              set_fetch(t, a_at(g, p.tile_row(tile + 1), k0), g.lda, kFetchSteps, kTileRows);
             run_tile(p, tile, j, depth, t);
           }
         }
@@ -377,7 +378,7 @@ void gemm(const GemmArgs& g) noexcept {
     return finish_columns(g, kernels, 0, g.N);
   }
   if (g.M <= (g.b_transposed ? kDotRows : 4)) return run_few_rows(g, kernels);
-  const int64_t width = 2 * kernels.lanes, tiles = ceil_div(g.M, kernels.tile_rows);
+  const int64_t width = kernels.vectors * kernels.lanes, tiles = ceil_div(g.M, kTileRows);
   const bool tall = g.M > kShortRows;
   const Plan plan{.g = g,
                   .kernels = kernels,
@@ -386,7 +387,7 @@ void gemm(const GemmArgs& g) noexcept {
                   .tiles = tiles,
                   .tile_rows = g.M / tiles,
                   .longer_tiles = g.M % tiles,
-                  .pack_a = g.a_transposed && g.N >= 4 * width,
+                  .pack_a = g.a_transposed && g.N >= 2 * width,
                   .pack_b = g.b_transposed || g.M > kDirectRows};
   if (tall && g.N >= kWideColumns && !plan.pack_a)
     run_wide(plan);

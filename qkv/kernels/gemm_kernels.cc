@@ -21,14 +21,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
-constexpr int kWidth = 2 * kLanes;
-// 32 vector registers hold 14x2 sums, two vectors of B and two of A; 16 registers hold 6x2.
+// Sums of 6 rows x 4 vectors, four vectors of B and four of A fill 32 vector registers; 6 x 2, two and two fill 16.
+// Four vectors take fewer instructions for a multiply-add than two and as many more rows, which counts where another
+// thread shares the core; and the rows are few enough to be read where they lie.
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr bool kManyRegisters = true;
 #else
 constexpr bool kManyRegisters = false;
 #endif
-constexpr int kTileRows = kManyRegisters ? kMaxTileRows : 6;
+constexpr int kVectors = kManyRegisters ? kMaxTileVectors : 2;
+constexpr int kWidth = kVectors * kLanes;
 
 // The sums of a tile. Every index into it is a compile-time constant: with a loop variable, or a lambda in
 // between, the compiler keeps a copy of the sums in memory and stores to it on every step.
@@ -39,7 +41,7 @@ struct Sums {
 };
 
 // Where A's rows are. Grouped by three behind one pointer each: p, p + s and p + 2s are all x86 addressing modes,
-// so 14 rows need five pointers, not fourteen.
+// so six rows need two pointers.
 template <int MR, bool kByColumns>
 struct RowPointers {
   static constexpr int kGroups = kByColumns ? 1 : (MR + 2) / 3;
@@ -54,64 +56,81 @@ struct RowPointers {
 };
 
 template <int R, int MR, int NV, bool kByColumns>
-HWY_INLINE void multiply_row(Sums<MR, NV>& acc, const RowPointers<MR, kByColumns>& a, V b0, V b1) {
+HWY_INLINE void multiply_row(Sums<MR, NV>& acc, const RowPointers<MR, kByColumns>& a, V b0, V b1, V b2, V b3) {
   const V x = hn::Set(D(), a.template at<R>());
   acc.v[R * NV] = hn::MulAdd(x, b0, acc.v[R * NV]);
-  if constexpr (NV == 2) acc.v[R * NV + 1] = hn::MulAdd(x, b1, acc.v[R * NV + 1]);
+  if constexpr (NV > 1) acc.v[R * NV + 1] = hn::MulAdd(x, b1, acc.v[R * NV + 1]);
+  if constexpr (NV > 2) acc.v[R * NV + 2] = hn::MulAdd(x, b2, acc.v[R * NV + 2]);
+  if constexpr (NV > 3) acc.v[R * NV + 3] = hn::MulAdd(x, b3, acc.v[R * NV + 3]);
 }
 
-// kPackB: B is read where it lies and a packed copy is left in t.packed, in the shade of the multiplications.
-template <int MR, int NV, bool kByColumns, bool kPackB, size_t... R, size_t... G, size_t... I>
-HWY_INLINE void run_tile(const GemmTile& t, std::index_sequence<R...>, std::index_sequence<G...>,
-                         std::index_sequence<I...>) {
-  const D d;
+// A tile between two steps of k.
+template <int MR, int NV, bool kByColumns>
+struct Progress {
+  HWY_INLINE Progress() {}
   Sums<MR, NV> acc;
-  ((acc.v[I] = hn::Zero(d)), ...);
   RowPointers<MR, kByColumns> a;
-  a.stride = t.a_stride;
-  ((a.p[G] = t.a + 3 * G * t.a_stride), ...);
-  const float* HWY_RESTRICT b = t.b;
-  float* HWY_RESTRICT packed = t.packed;
-  const int64_t b_stride = t.b_stride, step = kByColumns ? t.a_stride : 1;
-  ((hwy::Prefetch(t.c + R * t.c_stride), hwy::Prefetch(t.c + R * t.c_stride + kWidth - 1)), ...);
-  const auto step_k = [&]() HWY_ATTR {
-    const V b0 = hn::LoadU(d, b), b1 = NV == 2 ? hn::LoadU(d, b + kLanes) : b0;
-    if constexpr (kPackB) {
-      hn::Store(b0, d, packed);
-      hn::Store(b1, d, packed + kLanes);
-      packed += kWidth;
-    }
-    (multiply_row<static_cast<int>(R)>(acc, a, b0, b1), ...);
-    b += b_stride;
-    ((a.p[G] += step), ...);
-  };
+  const float* b;
+  float* packed;
+};
+
+// kPackB: B is read where it lies and a packed copy is left in t.packed, in the shade of the multiplications.
+template <bool kPackB, int MR, int NV, bool kByColumns, size_t... R, size_t... G>
+HWY_INLINE void step_k(const GemmTile& t, Progress<MR, NV, kByColumns>& p, std::index_sequence<R...>,
+                       std::index_sequence<G...>) {
+  const D d;
+  const V b0 = hn::LoadU(d, p.b), b1 = NV > 1 ? hn::LoadU(d, p.b + kLanes) : b0;
+  const V b2 = NV > 2 ? hn::LoadU(d, p.b + 2 * kLanes) : b0, b3 = NV > 3 ? hn::LoadU(d, p.b + 3 * kLanes) : b0;
+  if constexpr (kPackB) {
+    hn::Store(b0, d, p.packed);
+    hn::Store(b1, d, p.packed + kLanes);
+    if constexpr (NV > 2) hn::Store(b2, d, p.packed + 2 * kLanes);
+    if constexpr (NV > 3) hn::Store(b3, d, p.packed + 3 * kLanes);
+    p.packed += kWidth;
+  }
+  (multiply_row<static_cast<int>(R)>(p.acc, p.a, b0, b1, b2, b3), ...);
+  p.b += t.b_stride;
+  ((p.a.p[G] += kByColumns ? t.a_stride : 1), ...);
+}
+
+template <int MR, int NV, bool kByColumns, bool kPackB, size_t... G, size_t... I>
+HWY_INLINE void run_tile(const GemmTile& given, std::index_sequence<G...> groups, std::index_sequence<I...>) {
+  const D d;
+  const GemmTile t = given;
+  const auto rows = std::make_index_sequence<MR>();
+  Progress<MR, NV, kByColumns> p;
+  ((p.acc.v[I] = hn::Zero(d)), ...);
+  p.a.stride = t.a_stride;
+  ((p.a.p[G] = t.a + 3 * G * t.a_stride), ...);
+  p.b = t.b;
+  p.packed = t.packed;
+  ((hwy::Prefetch(t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
   int64_t k = t.K;
-  const int64_t fetch_step = t.fetch_step, fetch_count = t.fetch_count;
   for (const float* fetch_from = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_from += t.fetch_next) {
     const float* fetch = fetch_from;
-    for (int u = 0; u < kFetchSteps; ++u) {
-      if (u < fetch_count) {
-        hwy::Prefetch(fetch);
-        hwy::Prefetch(fetch + kWidth / 2);
-        fetch += fetch_step;
-      }
-      step_k();
+    int64_t left = t.fetch_count;
+    for (int u = 0; u < kFetchSteps; u += kUnrolled) {
+      for (int64_t n = std::min(left, t.fetch_together); n > 0; --n, --left, fetch += t.fetch_step)
+        for (int line = 0; line < kFetchFloats; line += kLineFloats) hwy::Prefetch(fetch + line);
+      step_k<kPackB>(t, p, rows, groups);
+      step_k<kPackB>(t, p, rows, groups);
+      step_k<kPackB>(t, p, rows, groups);
+      step_k<kPackB>(t, p, rows, groups);
     }
   }
-  for (; k > 0; --k) step_k();
+  for (; k > 0; --k) step_k<kPackB>(t, p, rows, groups);
   if (!t.start) {
-    ((hn::StoreU(acc.v[I], d, t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
+    ((hn::StoreU(p.acc.v[I], d, t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
     return;
   }
-  ((hn::StoreU(hn::Add(acc.v[I], hn::LoadU(d, t.start + (I / NV) * t.start_stride + (I % NV) * kLanes)), d,
+  ((hn::StoreU(hn::Add(p.acc.v[I], hn::LoadU(d, t.start + (I / NV) * t.start_stride + (I % NV) * kLanes)), d,
                t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)),
    ...);
 }
 
 template <int MR, int NV, bool kByColumns, bool kPackB = false>
 void tile(const GemmTile& t) {
-  run_tile<MR, NV, kByColumns, kPackB>(t, std::make_index_sequence<MR>(),
-                                       std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
+  run_tile<MR, NV, kByColumns, kPackB>(t, std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
                                        std::make_index_sequence<MR * NV>());
 }
 
@@ -274,11 +293,8 @@ void few_rows_transposed(const GemmFewRows& f) {
 void pack(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) {
   const D d;
   if (cols == kWidth) {
-    for (int64_t k = 0; k < K; ++k, src += stride, dst += kWidth) {
-      const V left = hn::LoadU(d, src), right = hn::LoadU(d, src + kLanes);
-      hn::StoreU(left, d, dst);
-      hn::StoreU(right, d, dst + kLanes);
-    }
+    for (int64_t k = 0; k < K; ++k, src += stride, dst += kWidth)
+      for (int n = 0; n < kWidth; n += kLanes) hn::StoreU(hn::LoadU(d, src + n), d, dst + n);
     return;
   }
   for (int64_t k = 0; k < K; ++k, src += stride, dst += kWidth) {
@@ -323,26 +339,6 @@ void pack_tile_columns(const float* src, int64_t stride, float* dst, int64_t K, 
   for (; k < K; ++k, src += stride, dst += rows) std::copy_n(src, rows, dst);
 }
 
-// dst[k*rows + r] = src[r*stride + k]; writes up to a vector beyond the end of dst.
-void pack_tile_rows(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) {
-  int64_t k = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const D d;
-  constexpr int kGroups = (kTileRows + kLanes - 1) / kLanes;
-  const float* row[kGroups * kLanes];
-  for (int64_t r = 0; r < kGroups * kLanes; ++r) row[r] = src + std::min(r, rows - 1) * stride;
-  const int64_t groups = (rows + kLanes - 1) / kLanes;
-  for (; k + 4 <= K; k += 4, dst += 4 * rows) {
-    V out[kGroups][4];
-    for (int64_t g = 0; g < groups; ++g) transpose_rows(row + g * kLanes, k, out[g]);
-    for (int64_t j = 0; j < 4; ++j)
-      for (int64_t g = 0; g < groups; ++g) hn::StoreU(out[g][j], d, dst + j * rows + g * kLanes);
-  }
-#endif
-  for (; k < K; ++k, dst += rows)
-    for (int64_t r = 0; r < rows; ++r) dst[r] = src[r * stride + k];
-}
-
 template <class F>
 HWY_INLINE void finish_with(const GemmFinish& f, const F& act) {
   const D d;
@@ -377,7 +373,7 @@ void finish(const GemmFinish& f) {
 
 template <bool kByColumns, size_t... R>
 void fill_packing_tiles(GemmKernels& k, std::index_sequence<R...>) {
-  ((k.packing_tile[kByColumns][R] = &tile<static_cast<int>(R) + 1, 2, kByColumns, true>), ...);
+  ((k.packing_tile[kByColumns][R] = &tile<static_cast<int>(R) + 1, kVectors, kByColumns, true>), ...);
 }
 
 template <int NV, bool kByColumns, size_t... R>
@@ -385,23 +381,24 @@ void fill_tiles(GemmKernels& k, std::index_sequence<R...>) {
   ((k.tile[kByColumns][NV - 1][R] = &tile<static_cast<int>(R) + 1, NV, kByColumns>), ...);
 }
 
+template <bool kByColumns, size_t... N>
+void fill_all(GemmKernels& k, std::index_sequence<N...>) {
+  const auto rows = std::make_index_sequence<kTileRows>();
+  (fill_tiles<static_cast<int>(N) + 1, kByColumns>(k, rows), ...);
+  fill_packing_tiles<kByColumns>(k, rows);
+}
+
 GemmKernels make_table() {
   GemmKernels k;
   k.lanes = kLanes;
-  k.tile_rows = kTileRows;
-  const auto rows = std::make_index_sequence<kTileRows>();
-  fill_tiles<1, false>(k, rows);
-  fill_tiles<2, false>(k, rows);
-  fill_tiles<1, true>(k, rows);
-  fill_tiles<2, true>(k, rows);
-  fill_packing_tiles<false>(k, rows);
-  fill_packing_tiles<true>(k, rows);
+  k.vectors = kVectors;
+  fill_all<false>(k, std::make_index_sequence<kVectors>());
+  fill_all<true>(k, std::make_index_sequence<kVectors>());
   k.few_rows = &few_rows;
   k.few_rows_transposed = &few_rows_transposed;
   k.pack = &pack;
   k.pack_transposed = &pack_transposed;
   k.pack_tile_columns = &pack_tile_columns;
-  k.pack_tile_rows = &pack_tile_rows;
   k.finish = &finish;
   return k;
 }
