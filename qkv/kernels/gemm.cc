@@ -12,7 +12,7 @@ namespace qkv::kernels {
 namespace {
 
 using detail::GemmKernels;
-using detail::GemmTile;
+using detail::GemmTiles;
 using detail::kFetchFloats;
 using detail::kFetchSteps;
 using detail::kTileRows;
@@ -28,8 +28,6 @@ constexpr int64_t kShortRows = 256;
 constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = int64_t{1} << 13;
 // From so many columns on, tasks are blocks of columns.
 constexpr int64_t kWideColumns = 2048;
-// A stored by columns is packed so many tiles at a time: they stay in L2 while all of B passes by.
-constexpr int64_t kPackedTiles = 16;
 // Below so many rows a panel of B is read too few times for packing it to pay.
 constexpr int64_t kDirectRows = 42;
 // With B stored [N,K], up to so many rows are done as dot products: nothing to transpose.
@@ -92,73 +90,120 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
   return {nullptr, 0};
 }
 
-// One tile at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
-void edge_tile(void (*kernel)(const GemmTile&), GemmTile t, int64_t rows, int64_t cols) {
+// Tiles at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
+void edge_tiles(void (*kernel)(const GemmTiles&), GemmTiles t, int64_t rows, int64_t cols) {
   alignas(64) float buffer[kTileRows * kMaxWidth];
-  const GemmTile real = t;
+  const GemmTiles real = t;
+  t.count = 1;
   t.c = buffer;
   t.c_stride = kMaxWidth;
   t.start = nullptr;
-  kernel(t);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < cols; ++j)
-      real.c[i * real.c_stride + j] =
-          buffer[i * kMaxWidth + j] + (real.start ? real.start[i * real.start_stride + j] : 0.0f);
+  for (int64_t n = 0; n < real.count; ++n) {
+    kernel(t);
+    const float* start = real.start ? real.start + n * real.start_next : nullptr;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j)
+        real.c[n * real.c_next + i * real.c_stride + j] =
+            buffer[i * kMaxWidth + j] + (start ? start[i * real.start_stride + j] : 0.0f);
+    t.a += t.a_next;
+    t.b += t.b_next;
+  }
 }
 
-// Fetch, in every sixty-four steps, `count` times sixty-four floats `step` apart, and go on `next` further.
-void set_fetch(GemmTile& t, const float* from, int64_t step, int64_t next, int64_t count = kFetchSteps) {
-  t.fetch = from;
-  t.fetch_step = step;
-  t.fetch_next = next;
-  t.fetch_count = count;
-  t.fetch_together = ceil_div(count * detail::kUnrolled, kFetchSteps);
-}
+// Packed panels of A stored by columns: so many tiles side by side, [k][width].
+int64_t tiles_together(const Plan& p) { return p.width / kTileRows; }
 
-// Tile number `tile`, columns from j. t says where A and B are and what to fetch meanwhile.
-void run_tile(const Plan& p, int64_t tile, int64_t j, Depth depth, GemmTile t) {
+// A as tiles read it: in place, or packed from tile `first` on.
+struct RowsOfA {
+  const float* packed = nullptr;
+  int64_t first = 0;
+};
+
+RowsOfA pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth) {
   const GemmArgs& g = p.g;
-  const int64_t m0 = p.tile_row(tile), rows = p.tile_row(tile + 1) - m0;
-  const int64_t cols = std::min(p.width, g.N - j), vectors = ceil_div(cols, p.kernels.lanes);
-  const Piece start = start_of(g, m0, j, depth.k0);
+  const int64_t K = depth.k1 - depth.k0, together = tiles_together(p);
+  float* packed = scratch().a.get(ceil_div(last - first, together) * K * p.width);
+  float* dst = packed;
+  for (int64_t tile = first; tile < last; tile += together, dst += K * p.width) {
+    const int64_t m = p.tile_row(tile);
+    // A few rows too many do no harm, and whole vectors are quicker.
+    p.kernels.pack(a_at(g, m, depth.k0), g.lda, dst, K, std::min(p.width, g.M - m));
+  }
+  return {packed, first};
+}
+
+Piece a_tile(const Plan& p, const RowsOfA& rows, int64_t tile, Depth depth) {
+  const int64_t m = p.tile_row(tile);
+  if (!rows.packed) return {a_at(p.g, m, depth.k0), p.g.lda};
+  const int64_t panel = (tile - rows.first) / tiles_together(p), first = rows.first + panel * tiles_together(p);
+  return {rows.packed + panel * (depth.k1 - depth.k0) * p.width + m - p.tile_row(first), p.width};
+}
+
+// Puts tile number `tile`, columns from j, into t; returns how many rows it has.
+int64_t place(const Plan& p, const RowsOfA& a, int64_t tile, int64_t j, Depth depth, GemmTiles& t) {
+  const GemmArgs& g = p.g;
+  const int64_t m = p.tile_row(tile);
+  const Piece at = a_tile(p, a, tile, depth), start = start_of(g, m, j, depth.k0);
   t.K = depth.k1 - depth.k0;
-  t.c = g.c + m0 * g.ldc + j;
+  t.a = at.data;
+  t.a_stride = at.stride;
+  t.c = g.c + m * g.ldc + j;
   t.c_stride = g.ldc;
   t.start = start.data;
   t.start_stride = start.stride;
-  const bool by_columns = g.a_transposed;
-  const auto kernel = p.kernels.tile[by_columns][vectors - 1][rows - 1];
-  if (t.packed)
-    p.kernels.packing_tile[by_columns][rows - 1](t);
-  else if (cols == vectors * p.kernels.lanes)
+  return p.tile_row(tile + 1) - m;
+}
+
+// Runs t, whose tiles have `rows` and `cols`, and together height x length.
+void run(const Plan& p, const GemmTiles& t, Depth depth, int64_t rows, int64_t cols, int64_t height, int64_t length) {
+  const GemmArgs& g = p.g;
+  const int64_t vectors = ceil_div(cols, p.kernels.lanes);
+  const auto kernel = t.packed ? p.kernels.packing_tiles[g.a_transposed][rows - 1]
+                               : p.kernels.tiles[g.a_transposed][vectors - 1][rows - 1];
+  if (cols == vectors * p.kernels.lanes)
     kernel(t);
   else
-    edge_tile(kernel, t, rows, cols);
+    edge_tiles(kernel, t, rows, cols);
   if (depth.k1 == g.K && (g.activation != Activation::none || g.pre))
     p.kernels.finish({.activation = g.activation,
-                      .rows = rows,
-                      .cols = cols,
+                      .rows = height,
+                      .cols = length,
                       .c = t.c,
-                      .pre = g.pre ? g.pre + m0 * g.ldc + j : nullptr,
+                      .pre = g.pre ? g.pre + (t.c - g.c) : nullptr,
                       .stride = g.ldc});
 }
 
-// Tiles [first, last) of A, each as [k][row], one after the other.
-const float* pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth) {
-  const int64_t K = depth.k1 - depth.k0, m0 = p.tile_row(first);
-  float* dst = scratch().a.get((p.tile_row(last) - m0) * K + 16);
-  for (int64_t tile = first; tile < last; ++tile) {
-    const int64_t m = p.tile_row(tile);
-    p.kernels.pack_tile_columns(a_at(p.g, m, depth.k0), p.g.lda, dst + (m - m0) * K, K, p.tile_row(tile + 1) - m);
+// Tiles [first, last) below each other, columns from j. t says where B is and what to fetch meanwhile.
+void run_column(const Plan& p, const RowsOfA& a, int64_t first, int64_t last, int64_t j, Depth depth, GemmTiles t) {
+  while (first < last) {
+    // As many as are of one size and lie together.
+    int64_t end = first < p.longer_tiles ? std::min(last, p.longer_tiles) : last;
+    if (a.packed) end = std::min(end, first + tiles_together(p) - (first - a.first) % tiles_together(p));
+    const int64_t rows = place(p, a, first, j, depth, t), cols = std::min(p.width, p.g.N - j);
+    t.count = end - first;
+    t.a_next = p.g.a_transposed ? rows : rows * t.a_stride;
+    t.c_next = rows * t.c_stride;
+    t.start_next = rows * t.start_stride;
+    run(p, t, depth, rows, cols, t.count * rows, cols);
+    t.fetch.from += t.count * t.fetch.ahead;
+    t.fetch.tiles -= t.count;
+    first = end;
   }
-  return dst;
 }
 
-// Where tile `tile` reads A: in place, or from what pack_a_tiles made of tiles from `first` on.
-Piece a_tile(const Plan& p, int64_t tile, Depth depth, const float* packed, int64_t first) {
-  const int64_t m = p.tile_row(tile);
-  if (!packed) return {a_at(p.g, m, depth.k0), p.g.lda};
-  return {packed + (m - p.tile_row(first)) * (depth.k1 - depth.k0), p.tile_row(tile + 1) - m};
+// One tile of A against the panels of columns [j, end), b_next apart, beside each other.
+void run_row(const Plan& p, const RowsOfA& a, int64_t tile, int64_t j, int64_t end, Depth depth, GemmTiles t) {
+  const int64_t whole = (end - j) / p.width, rest = (end - j) % p.width;
+  const int64_t rows = place(p, a, tile, j, depth, t);
+  t.count = whole;
+  t.c_next = p.width;
+  t.start_next = p.width;
+  if (whole > 0) run(p, t, depth, rows, p.width, rows, whole * p.width);
+  if (rest == 0) return;
+  t.b += whole * t.b_next;
+  t.count = 1;
+  place(p, a, tile, j + whole * p.width, depth, t);
+  run(p, t, depth, rows, rest, rows, rest);
 }
 
 // Tiles [tile0, tile1) x columns [n0, n1) of C.
@@ -167,19 +212,17 @@ struct Area {
 };
 
 // While panel j of an area meets the tiles, they fetch the next panel of B, each a part of it.
-void fetch_next_panel(const Plan& p, const Area& area, int64_t tile, Depth depth, int64_t j, GemmTile& t) {
+GemmTiles::Fetch next_panel(const Plan& p, const Area& area, Depth depth, int64_t j) {
   const GemmArgs& g = p.g;
   const bool same_depth = j + p.width < area.n1;
-  if (!same_depth && depth.k1 >= g.K) return;
+  if (!same_depth && depth.k1 >= g.K) return {};
   const float* next = same_depth ? b_at(g, depth.k0, j + p.width) : b_at(g, depth.k1, area.n0);
-  const int64_t groups = (depth.k1 - depth.k0) / kFetchSteps, n = tile - area.tile0, tiles = area.tile1 - area.tile0;
-  if (g.b_transposed) {  // its rows lie along k
-    const int64_t count = ceil_div(p.width, tiles);
-    if (n * count < p.width) set_fetch(t, next + n * count * g.ldb, g.ldb, kFetchSteps, count);
-  } else {
-    const int64_t count = ceil_div(kFetchSteps, tiles);
-    if (n * count < kFetchSteps) set_fetch(t, next + n * count * groups * g.ldb, g.ldb, count * g.ldb, count);
-  }
+  const int64_t groups = (depth.k1 - depth.k0) / kFetchSteps, tiles = area.tile1 - area.tile0;
+  const int64_t rows = g.b_transposed ? p.width : kFetchSteps;  // of B, for every sixty-four steps
+  const int64_t units = ceil_div(rows, tiles);
+  if (g.b_transposed)  // its rows lie along k
+    return {next, units, g.ldb, kFetchSteps, ceil_div(rows, units), units * g.ldb};
+  return {next, units, g.ldb, units * g.ldb, ceil_div(rows, units), units * groups * g.ldb};
 }
 
 // A panel of B at a time, packed on the way, meets every tile of A.
@@ -188,26 +231,30 @@ void run_short_area(const Plan& p, const Area& area) {
   float* panel = scratch().b.get(p.block_k * p.width);
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
-    const float* a = p.pack_a ? pack_a_tiles(p, area.tile0, area.tile1, depth) : nullptr;
+    const RowsOfA a = p.pack_a ? pack_a_tiles(p, area.tile0, area.tile1, depth) : RowsOfA{};
     for (int64_t j = area.n0; j < area.n1; j += p.width) {
       const bool whole = j + p.width <= g.N;
-      const bool first_tile_packs = whole && p.pack_b && !g.b_transposed;
-      Piece b{b_at(g, k0, j), g.ldb};
-      if (!whole || (p.pack_b && !first_tile_packs)) {
+      GemmTiles t{.b = b_at(g, k0, j), .b_stride = g.ldb};
+      int64_t first = area.tile0;
+      if (p.pack_b)
+        t.fetch = next_panel(p, area, depth, j);
+      else  // in place: the first tile fetches, a few rows ahead
+        t.fetch = {t.b + 8 * g.ldb, kFetchSteps, g.ldb, kFetchSteps * g.ldb, 1, 0};
+      if (whole && p.pack_b && !g.b_transposed) {
+        t.packed = panel;
+        run_column(p, a, first, first + 1, j, depth, t);
+        ++first;
+        t.packed = nullptr;
+        t.fetch.from += t.fetch.ahead;
+        --t.fetch.tiles;
+      } else if (!whole || p.pack_b) {
         pack_b_panel(p, depth, j, panel);
-        b = {panel, p.width};
       }
-      for (int64_t tile = area.tile0; tile < area.tile1; ++tile) {
-        const Piece rows = a_tile(p, tile, depth, a, area.tile0);
-        GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = b.data, .b_stride = b.stride};
-        if (first_tile_packs && tile == area.tile0) t.packed = panel;
-        if (p.pack_b)
-          fetch_next_panel(p, area, tile, depth, j, t);
-        else  // in place: a few rows ahead
-          set_fetch(t, b.data + 8 * b.stride, b.stride, kFetchSteps * b.stride);
-        run_tile(p, tile, j, depth, t);
-        if (first_tile_packs) b = {panel, p.width};
+      if (!whole || p.pack_b) {
+        t.b = panel;
+        t.b_stride = p.width;
       }
+      run_column(p, a, first, area.tile1, j, depth, t);
     }
   }
 }
@@ -219,26 +266,24 @@ struct PackedB {
   int64_t n0, n1;
 };
 
-// Tiles [first, last) against panels of B that lie ready.
+// Tiles [first, last) against panels of B that lie ready: a tile of A stays in L1 while they pass by, from L2.
 void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
   const int64_t block_n = p.l2_columns();
-  const int64_t together = p.pack_a ? kPackedTiles : last - first;
+  const int64_t together = p.pack_a ? tiles_together(p) : last - first;
   for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
     const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
     for (int64_t group = first; group < last; group += together) {
       const int64_t group_end = std::min(last, group + together);
-      const float* a = p.pack_a ? pack_a_tiles(p, group, group_end, depth) : nullptr;
+      const RowsOfA a = p.pack_a ? pack_a_tiles(p, group, group_end, depth) : RowsOfA{};
       for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
         for (int64_t tile = group; tile < group_end; ++tile) {
-          const Piece rows = a_tile(p, tile, depth, a, group);
-          for (int64_t j = j0; j < std::min(b.n1, j0 + block_n); j += p.width) {
-            const float* panel = b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (k0 - b.depth.k0) * p.width;
-            GemmTile t{.a = rows.data, .a_stride = rows.stride, .b = panel, .b_stride = p.width};
-            if (j == j0 && tile + 1 < group_end && !p.pack_a)  // the tile of A that will be wanted next
-              set_fetch(t, a_at(g, p.tile_row(tile + 1), k0), g.lda, kFetchSteps, kTileRows);
-            run_tile(p, tile, j, depth, t);
-          }
+          const int64_t K = b.depth.k1 - b.depth.k0;
+          GemmTiles t{.b_next = K * p.width, .b = b.data + (j0 - b.n0) * K + (k0 - b.depth.k0) * p.width};
+          t.b_stride = p.width;
+          if (tile + 1 < group_end && !p.pack_a)  // the first panel's turn: the tile of A that will be wanted next
+            t.fetch = {a_at(g, p.tile_row(tile + 1), k0), kTileRows, g.lda, kFetchSteps, 1, 0};
+          run_row(p, a, tile, j0, std::min(b.n1, j0 + block_n), depth, t);
         }
       }
     }
@@ -387,7 +432,7 @@ void gemm(const GemmArgs& g) noexcept {
                   .tiles = tiles,
                   .tile_rows = g.M / tiles,
                   .longer_tiles = g.M % tiles,
-                  .pack_a = g.a_transposed && g.N >= 2 * width,
+                  .pack_a = g.a_transposed && g.N >= 2 * width && width >= kTileRows,
                   .pack_b = g.b_transposed || g.M > kDirectRows};
   if (tall && g.N >= kWideColumns && !plan.pack_a)
     run_wide(plan);

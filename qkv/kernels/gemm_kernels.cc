@@ -76,7 +76,7 @@ struct Progress {
 
 // kPackB: B is read where it lies and a packed copy is left in t.packed, in the shade of the multiplications.
 template <bool kPackB, int MR, int NV, bool kByColumns, size_t... R, size_t... G>
-HWY_INLINE void step_k(const GemmTile& t, Progress<MR, NV, kByColumns>& p, std::index_sequence<R...>,
+HWY_INLINE void step_k(const GemmTiles& t, Progress<MR, NV, kByColumns>& p, std::index_sequence<R...>,
                        std::index_sequence<G...>) {
   const D d;
   const V b0 = hn::LoadU(d, p.b), b1 = NV > 1 ? hn::LoadU(d, p.b + kLanes) : b0;
@@ -94,9 +94,10 @@ HWY_INLINE void step_k(const GemmTile& t, Progress<MR, NV, kByColumns>& p, std::
 }
 
 template <int MR, int NV, bool kByColumns, bool kPackB, size_t... G, size_t... I>
-HWY_INLINE void run_tile(const GemmTile& given, std::index_sequence<G...> groups, std::index_sequence<I...>) {
+HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fetch_units,
+                         std::index_sequence<G...> groups, std::index_sequence<I...>) {
+  constexpr int kUnrolled = 4, kLineFloats = 16;
   const D d;
-  const GemmTile t = given;
   const auto rows = std::make_index_sequence<MR>();
   Progress<MR, NV, kByColumns> p;
   ((p.acc.v[I] = hn::Zero(d)), ...);
@@ -105,12 +106,13 @@ HWY_INLINE void run_tile(const GemmTile& given, std::index_sequence<G...> groups
   p.b = t.b;
   p.packed = t.packed;
   ((hwy::Prefetch(t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
+  const int64_t together = (fetch_units * kUnrolled + kFetchSteps - 1) / kFetchSteps;
   int64_t k = t.K;
-  for (const float* fetch_from = t.fetch; k >= kFetchSteps; k -= kFetchSteps, fetch_from += t.fetch_next) {
+  for (; k >= kFetchSteps; k -= kFetchSteps, fetch_from += t.fetch.next) {
     const float* fetch = fetch_from;
-    int64_t left = t.fetch_count;
+    int64_t left = fetch_units;
     for (int u = 0; u < kFetchSteps; u += kUnrolled) {
-      for (int64_t n = std::min(left, t.fetch_together); n > 0; --n, --left, fetch += t.fetch_step)
+      for (int64_t n = std::min(left, together); n > 0; --n, --left, fetch += t.fetch.step)
         for (int line = 0; line < kFetchFloats; line += kLineFloats) hwy::Prefetch(fetch + line);
       step_k<kPackB>(t, p, rows, groups);
       step_k<kPackB>(t, p, rows, groups);
@@ -129,9 +131,18 @@ HWY_INLINE void run_tile(const GemmTile& given, std::index_sequence<G...> groups
 }
 
 template <int MR, int NV, bool kByColumns, bool kPackB = false>
-void tile(const GemmTile& t) {
-  run_tile<MR, NV, kByColumns, kPackB>(t, std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
-                                       std::make_index_sequence<MR * NV>());
+void tiles(const GemmTiles& given) {
+  GemmTiles t = given;
+  for (int64_t n = 0; n < given.count; ++n) {
+    run_tile<MR, NV, kByColumns, kPackB>(t, t.fetch.from, n < t.fetch.tiles ? t.fetch.units : 0,
+                                         std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
+                                         std::make_index_sequence<MR * NV>());
+    t.a += t.a_next;
+    t.b += t.b_next;
+    t.c += t.c_next;
+    if (t.start) t.start += t.start_next;
+    t.fetch.from += t.fetch.ahead;
+  }
 }
 
 // c[i, 0..N) += Σ over U consecutive k of a[i,k] B[k, 0..N): U rows of B stream by, the rows of C stay in L1.
@@ -326,19 +337,6 @@ void pack_transposed(const float* src, int64_t stride, float* dst, int64_t K, in
   }
 }
 
-// dst[k*rows + r] = src[k*stride + r]: whole vectors are copied and what is too much is overwritten by the next k.
-void pack_tile_columns(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) {
-  const D d;
-  const int64_t vectors = (rows + kLanes - 1) / kLanes;
-  // The last rows of A have no room to read too much.
-  const int64_t excess = vectors * kLanes - rows;
-  const int64_t loose = std::max<int64_t>(0, K - (excess + stride - 1) / stride);
-  int64_t k = 0;
-  for (; k < loose; ++k, src += stride, dst += rows)
-    for (int64_t v = 0; v < vectors; ++v) hn::StoreU(hn::LoadU(d, src + v * kLanes), d, dst + v * kLanes);
-  for (; k < K; ++k, src += stride, dst += rows) std::copy_n(src, rows, dst);
-}
-
 template <class F>
 HWY_INLINE void finish_with(const GemmFinish& f, const F& act) {
   const D d;
@@ -373,12 +371,12 @@ void finish(const GemmFinish& f) {
 
 template <bool kByColumns, size_t... R>
 void fill_packing_tiles(GemmKernels& k, std::index_sequence<R...>) {
-  ((k.packing_tile[kByColumns][R] = &tile<static_cast<int>(R) + 1, kVectors, kByColumns, true>), ...);
+  ((k.packing_tiles[kByColumns][R] = &tiles<static_cast<int>(R) + 1, kVectors, kByColumns, true>), ...);
 }
 
 template <int NV, bool kByColumns, size_t... R>
 void fill_tiles(GemmKernels& k, std::index_sequence<R...>) {
-  ((k.tile[kByColumns][NV - 1][R] = &tile<static_cast<int>(R) + 1, NV, kByColumns>), ...);
+  ((k.tiles[kByColumns][NV - 1][R] = &tiles<static_cast<int>(R) + 1, NV, kByColumns>), ...);
 }
 
 template <bool kByColumns, size_t... N>
@@ -398,7 +396,6 @@ GemmKernels make_table() {
   k.few_rows_transposed = &few_rows_transposed;
   k.pack = &pack;
   k.pack_transposed = &pack_transposed;
-  k.pack_tile_columns = &pack_tile_columns;
   k.finish = &finish;
   return k;
 }

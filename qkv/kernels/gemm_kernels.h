@@ -7,11 +7,13 @@
 
 namespace qkv::kernels::detail {
 
-/// One tile of C: c = A·B + start for MR rows and NV vectors of columns.
+/// A row or a column of tiles: `count` times c = A·B + start for MR rows and NV vectors of columns.
 ///   A, by rows: element (r, k) at a[r*a_stride + k];  by columns: at a[k*a_stride + r].
-///   B: row k at b + k*b_stride. start has the tile's shape and its own row stride; 0 repeats one row.
+///   B: row k at b + k*b_stride. start has C's shape and its own row stride; 0 repeats one row.
 ///   Without start, c = A·B.
-struct GemmTile {
+struct GemmTiles {
+  int64_t count = 1;
+  int64_t a_next = 0, b_next = 0, c_next = 0, start_next = 0;  // from a tile to the next one
   int64_t K = 0;
   const float* a = nullptr;
   int64_t a_stride = 0;
@@ -21,14 +23,15 @@ struct GemmTile {
   int64_t c_stride = 0;
   const float* start = nullptr;
   int64_t start_stride = 0;
-  // What to bring into the cache meanwhile: in the n-th sixty-four steps of k, sixty-four floats from each of fetch +
-  // n*fetch_next + u*fetch_step, u < fetch_count; fetch_together of them at a time.
-  const float* fetch = nullptr;
-  int64_t fetch_step = 0, fetch_next = 0, fetch_count = 0, fetch_together = 0;
-  float* packed = nullptr;  // packing_tile: where B goes, row by row, a tile's width each
+  // What to bring into the cache meanwhile: in the n-th sixty-four steps of k, sixty-four floats from each of from +
+  // n*next + u*step, u < units; from + ahead is where the next tile begins, and only the first `tiles` fetch.
+  struct Fetch {
+    const float* from = nullptr;
+    int64_t units = 0, step = 0, next = 0, tiles = 0, ahead = 0;
+  } fetch = {};
+  float* packed = nullptr;  // packing_tiles: where B goes, row by row, a tile's width each
 };
-constexpr int kFetchSteps = 64, kFetchFloats = 64, kLineFloats = 16;
-constexpr int kUnrolled = 4;  // steps of k between two fetches
+constexpr int kFetchSteps = 64, kFetchFloats = 64;
 
 /// A few rows of C at once, without packing: c[i, j] += Σ_k a[i*a_stride + k] · op(B)[k, j], i < M, j < N.
 struct GemmFewRows {
@@ -56,10 +59,10 @@ constexpr int kMaxTileVectors = 4;  // of its columns
 struct GemmKernels {
   int lanes = 1;    // floats in a vector
   int vectors = 1;  // a full tile is so many vectors wide
-  /// tile[by_columns][vectors - 1][rows - 1]
-  void (*tile[2][kMaxTileVectors][kTileRows])(const GemmTile&) = {};
-  /// packing_tile[by_columns][rows - 1]: a full tile wide, and leaves a packed copy of B.
-  void (*packing_tile[2][kTileRows])(const GemmTile&) = {};
+  /// tiles[by_columns][vectors - 1][rows - 1]
+  void (*tiles[2][kMaxTileVectors][kTileRows])(const GemmTiles&) = {};
+  /// packing_tiles[by_columns][rows - 1]: a full tile wide, and leaves a packed copy of B.
+  void (*packing_tiles[2][kTileRows])(const GemmTiles&) = {};
   /// B stored [K,N]; M ≤ 4.
   void (*few_rows)(const GemmFewRows&) = nullptr;
   /// B stored [N,K]; any M (best for few).
@@ -68,8 +71,6 @@ struct GemmKernels {
   void (*pack)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
   /// dst[k*width + j] = src[j*stride + k]; zero for cols ≤ j < width.
   void (*pack_transposed)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
-  /// One tile of A as [k][row]: dst[k*rows + r] = src[k*stride + r]. dst has a vector to spare.
-  void (*pack_tile_columns)(const float* src, int64_t stride, float* dst, int64_t K, int64_t rows) = nullptr;
   void (*finish)(const GemmFinish&) = nullptr;
 };
 
