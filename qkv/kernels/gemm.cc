@@ -13,8 +13,8 @@ namespace {
 
 using detail::GemmKernels;
 using detail::GemmTiles;
-using detail::kFetchFloats;
-using detail::kFetchSteps;
+using detail::kHighTileRows;
+using detail::kHighTileVectors;
 using detail::kTileRows;
 using detail::Scratch;
 
@@ -30,6 +30,8 @@ constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048, kBlockB = in
 constexpr int64_t kWideColumns = 2048;
 // Below so many rows a panel of B is read too few times for packing it to pay.
 constexpr int64_t kDirectRows = 42;
+// A B of so many floats is near: it comes from L1 or nearly so.
+constexpr int64_t kNearFloats = 1 << 16;
 // With B stored [N,K], up to so many rows are done as dot products: nothing to transpose.
 constexpr int64_t kDotRows = 16;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
@@ -51,6 +53,7 @@ struct Plan {
   const GemmArgs& g;
   const GemmKernels& kernels;
   int64_t width;    // columns of a tile
+  int64_t panel;    // columns of a packed panel
   int64_t block_k;  // depth of a panel: K cut into equal parts of at most kBlockK
   int64_t tiles, tile_rows, longer_tiles;
   bool pack_a, pack_b;
@@ -92,7 +95,7 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
 
 // Tiles at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
 void edge_tiles(void (*kernel)(const GemmTiles&), GemmTiles t, int64_t rows, int64_t cols) {
-  alignas(64) float buffer[kTileRows * kMaxWidth];
+  alignas(64) float buffer[kHighTileRows * kMaxWidth];
   const GemmTiles real = t;
   t.count = 1;
   t.c = buffer;
@@ -110,8 +113,8 @@ void edge_tiles(void (*kernel)(const GemmTiles&), GemmTiles t, int64_t rows, int
   }
 }
 
-// Packed panels of A stored by columns: so many tiles side by side, [k][width].
-int64_t tiles_together(const Plan& p) { return p.width / kTileRows; }
+// Packed panels of A stored by columns: so many tiles side by side, [k][panel].
+int64_t tiles_together(const Plan& p) { return p.panel / kTileRows; }
 
 // A as tiles read it: in place, or packed from tile `first` on.
 struct RowsOfA {
@@ -122,12 +125,12 @@ struct RowsOfA {
 RowsOfA pack_a_tiles(const Plan& p, int64_t first, int64_t last, Depth depth) {
   const GemmArgs& g = p.g;
   const int64_t K = depth.k1 - depth.k0, together = tiles_together(p);
-  float* packed = scratch().a.get(ceil_div(last - first, together) * K * p.width);
+  float* packed = scratch().a.get(ceil_div(last - first, together) * K * p.panel);
   float* dst = packed;
-  for (int64_t tile = first; tile < last; tile += together, dst += K * p.width) {
+  for (int64_t tile = first; tile < last; tile += together, dst += K * p.panel) {
     const int64_t m = p.tile_row(tile);
     // A few rows too many do no harm, and whole vectors are quicker.
-    p.kernels.pack(a_at(g, m, depth.k0), g.lda, dst, K, std::min(p.width, g.M - m));
+    p.kernels.pack(a_at(g, m, depth.k0), g.lda, dst, K, std::min(p.panel, g.M - m));
   }
   return {packed, first};
 }
@@ -136,7 +139,7 @@ Piece a_tile(const Plan& p, const RowsOfA& rows, int64_t tile, Depth depth) {
   const int64_t m = p.tile_row(tile);
   if (!rows.packed) return {a_at(p.g, m, depth.k0), p.g.lda};
   const int64_t panel = (tile - rows.first) / tiles_together(p), first = rows.first + panel * tiles_together(p);
-  return {rows.packed + panel * (depth.k1 - depth.k0) * p.width + m - p.tile_row(first), p.width};
+  return {rows.packed + panel * (depth.k1 - depth.k0) * p.panel + m - p.tile_row(first), p.panel};
 }
 
 // Puts tile number `tile`, columns from j, into t; returns how many rows it has.
@@ -217,18 +220,20 @@ GemmTiles::Fetch next_panel(const Plan& p, const Area& area, Depth depth, int64_
   const bool same_depth = j + p.width < area.n1;
   if (!same_depth && depth.k1 >= g.K) return {};
   const float* next = same_depth ? b_at(g, depth.k0, j + p.width) : b_at(g, depth.k1, area.n0);
-  const int64_t groups = (depth.k1 - depth.k0) / kFetchSteps, tiles = area.tile1 - area.tile0;
-  const int64_t rows = g.b_transposed ? p.width : kFetchSteps;  // of B, for every sixty-four steps
+  const int64_t steps = p.kernels.fetch_steps, groups = (depth.k1 - depth.k0) / steps;
+  const int64_t tiles = area.tile1 - area.tile0;
+  const int64_t rows = g.b_transposed ? p.width : steps;  // of B, for that many steps
   const int64_t units = ceil_div(rows, tiles);
   if (g.b_transposed)  // its rows lie along k
-    return {next, units, g.ldb, kFetchSteps, ceil_div(rows, units), units * g.ldb};
+    return {next, units, g.ldb, steps, ceil_div(rows, units), units * g.ldb};
   return {next, units, g.ldb, units * g.ldb, ceil_div(rows, units), units * groups * g.ldb};
 }
 
 // A panel of B at a time, packed on the way, meets every tile of A.
 void run_short_area(const Plan& p, const Area& area) {
   const GemmArgs& g = p.g;
-  float* panel = scratch().b.get(p.block_k * p.width);
+  const int64_t steps = p.kernels.fetch_steps;
+  float* panel = scratch().b.get(p.block_k * p.panel);
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
     const RowsOfA a = p.pack_a ? pack_a_tiles(p, area.tile0, area.tile1, depth) : RowsOfA{};
@@ -238,8 +243,8 @@ void run_short_area(const Plan& p, const Area& area) {
       int64_t first = area.tile0;
       if (p.pack_b)
         t.fetch = next_panel(p, area, depth, j);
-      else  // in place: the first tile fetches, a few rows ahead
-        t.fetch = {t.b + 8 * g.ldb, kFetchSteps, g.ldb, kFetchSteps * g.ldb, 1, 0};
+      else  // in place: a few rows ahead
+        t.fetch = {t.b + 8 * g.ldb, steps, g.ldb, steps * g.ldb, p.width < p.panel ? p.tiles : 1, 0};
       if (whole && p.pack_b && !g.b_transposed) {
         t.packed = panel;
         run_column(p, a, first, first + 1, j, depth, t);
@@ -252,7 +257,7 @@ void run_short_area(const Plan& p, const Area& area) {
       }
       if (!whole || p.pack_b) {
         t.b = panel;
-        t.b_stride = p.width;
+        t.b_stride = p.panel;
       }
       run_column(p, a, first, area.tile1, j, depth, t);
     }
@@ -282,7 +287,7 @@ void run_tall_rows(const Plan& p, int64_t first, int64_t last, const PackedB& b)
           GemmTiles t{.b_next = K * p.width, .b = b.data + (j0 - b.n0) * K + (k0 - b.depth.k0) * p.width};
           t.b_stride = p.width;
           if (tile + 1 < group_end && !p.pack_a)  // the first panel's turn: the tile of A that will be wanted next
-            t.fetch = {a_at(g, p.tile_row(tile + 1), k0), kTileRows, g.lda, kFetchSteps, 1, 0};
+            t.fetch = {a_at(g, p.tile_row(tile + 1), k0), kTileRows, g.lda, p.kernels.fetch_steps, 1, 0};
           run_row(p, a, tile, j0, std::min(b.n1, j0 + block_n), depth, t);
         }
       }
@@ -423,17 +428,22 @@ void gemm(const GemmArgs& g) noexcept {
     return finish_columns(g, kernels, 0, g.N);
   }
   if (g.M <= (g.b_transposed ? kDotRows : 4)) return run_few_rows(g, kernels);
-  const int64_t width = kernels.vectors * kernels.lanes, tiles = ceil_div(g.M, kTileRows);
+  const int64_t panel = int64_t{kernels.vectors} * kernels.lanes;
+  const bool pack_b = g.b_transposed || g.M > kDirectRows;
+  // Where a B too large for L1 is read in place, more rows at once read it less often.
+  const bool high = !pack_b && !g.a_transposed && g.K * g.N > kNearFloats && kernels.vectors > kHighTileVectors;
+  const int64_t tiles = ceil_div(g.M, high ? kHighTileRows : kTileRows);
   const bool tall = g.M > kShortRows;
   const Plan plan{.g = g,
                   .kernels = kernels,
-                  .width = width,
+                  .width = high ? int64_t{kHighTileVectors} * kernels.lanes : panel,
+                  .panel = panel,
                   .block_k = ceil_div(g.K, ceil_div(g.K, tall ? kTallBlockK : kBlockK)),
                   .tiles = tiles,
                   .tile_rows = g.M / tiles,
                   .longer_tiles = g.M % tiles,
-                  .pack_a = g.a_transposed && g.N >= 2 * width && width >= kTileRows,
-                  .pack_b = g.b_transposed || g.M > kDirectRows};
+                  .pack_a = g.a_transposed && g.N >= 2 * panel && panel >= kTileRows,
+                  .pack_b = pack_b};
   if (tall && g.N >= kWideColumns && !plan.pack_a)
     run_wide(plan);
   else if (tall)

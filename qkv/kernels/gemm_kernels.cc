@@ -31,6 +31,8 @@ constexpr bool kManyRegisters = false;
 #endif
 constexpr int kVectors = kManyRegisters ? kMaxTileVectors : 2;
 constexpr int kWidth = kVectors * kLanes;
+constexpr int kLineFloats = 16;                             // floats of a cache line
+constexpr int kFetchSteps = std::max(kWidth, kLineFloats);  // of k, in which a width of A's row is used up
 
 // The sums of a tile. Every index into it is a compile-time constant: with a loop variable, or a lambda in
 // between, the compiler keeps a copy of the sums in memory and stores to it on every step.
@@ -96,7 +98,7 @@ HWY_INLINE void step_k(const GemmTiles& t, Progress<MR, NV, kByColumns>& p, std:
 template <int MR, int NV, bool kByColumns, bool kPackB, size_t... G, size_t... I>
 HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fetch_units,
                          std::index_sequence<G...> groups, std::index_sequence<I...>) {
-  constexpr int kUnrolled = 4, kLineFloats = 16;
+  constexpr int kUnrolled = 4;
   const D d;
   const auto rows = std::make_index_sequence<MR>();
   Progress<MR, NV, kByColumns> p;
@@ -113,7 +115,7 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
     int64_t left = fetch_units;
     for (int u = 0; u < kFetchSteps; u += kUnrolled) {
       for (int64_t n = std::min(left, together); n > 0; --n, --left, fetch += t.fetch.step)
-        for (int line = 0; line < kFetchFloats; line += kLineFloats) hwy::Prefetch(fetch + line);
+        for (int line = 0; line < NV * kLanes; line += kLineFloats) hwy::Prefetch(fetch + line);
       step_k<kPackB>(t, p, rows, groups);
       step_k<kPackB>(t, p, rows, groups);
       step_k<kPackB>(t, p, rows, groups);
@@ -381,15 +383,18 @@ void fill_tiles(GemmKernels& k, std::index_sequence<R...>) {
 
 template <bool kByColumns, size_t... N>
 void fill_all(GemmKernels& k, std::index_sequence<N...>) {
-  const auto rows = std::make_index_sequence<kTileRows>();
-  (fill_tiles<static_cast<int>(N) + 1, kByColumns>(k, rows), ...);
-  fill_packing_tiles<kByColumns>(k, rows);
+  constexpr auto most_rows = [](size_t vectors) {
+    return kVectors > kHighTileVectors && vectors <= kHighTileVectors ? kHighTileRows : kTileRows;
+  };
+  (fill_tiles<static_cast<int>(N) + 1, kByColumns>(k, std::make_index_sequence<most_rows(N + 1)>()), ...);
+  fill_packing_tiles<kByColumns>(k, std::make_index_sequence<kTileRows>());
 }
 
 GemmKernels make_table() {
   GemmKernels k;
   k.lanes = kLanes;
   k.vectors = kVectors;
+  k.fetch_steps = kFetchSteps;
   fill_all<false>(k, std::make_index_sequence<kVectors>());
   fill_all<true>(k, std::make_index_sequence<kVectors>());
   k.few_rows = &few_rows;

@@ -23,15 +23,14 @@ struct GemmTiles {
   int64_t c_stride = 0;
   const float* start = nullptr;
   int64_t start_stride = 0;
-  // What to bring into the cache meanwhile: in the n-th sixty-four steps of k, sixty-four floats from each of from +
-  // n*next + u*step, u < units; from + ahead is where the next tile begins, and only the first `tiles` fetch.
+  // What to bring into the cache meanwhile: in the n-th fetch_steps of k, a tile's width from each of from + n*next +
+  // u*step, u < units; from + ahead is where the next tile begins, and only the first `tiles` fetch.
   struct Fetch {
     const float* from = nullptr;
     int64_t units = 0, step = 0, next = 0, tiles = 0, ahead = 0;
   } fetch = {};
   float* packed = nullptr;  // packing_tiles: where B goes, row by row, a tile's width each
 };
-constexpr int kFetchSteps = 64, kFetchFloats = 64;
 
 /// A few rows of C at once, without packing: c[i, j] += Σ_k a[i*a_stride + k] · op(B)[k, j], i < M, j < N.
 struct GemmFewRows {
@@ -53,14 +52,16 @@ struct GemmFinish {
   int64_t stride = 0;
 };
 
-constexpr int kTileRows = 6;        // of a full tile
-constexpr int kMaxTileVectors = 4;  // of its columns
+// A full tile has six rows and up to four vectors of columns; up to fourteen rows go with two vectors.
+constexpr int kTileRows = 6, kMaxTileVectors = 4;
+constexpr int kHighTileRows = 14, kHighTileVectors = 2;
 
 struct GemmKernels {
   int lanes = 1;    // floats in a vector
-  int vectors = 1;  // a full tile is so many vectors wide
-  /// tiles[by_columns][vectors - 1][rows - 1]
-  void (*tiles[2][kMaxTileVectors][kTileRows])(const GemmTiles&) = {};
+  int vectors = 1;  // a full tile is so many vectors wide, and a packed panel of B
+  int fetch_steps = 1;
+  /// tiles[by_columns][vectors - 1][rows - 1]; high ones only where `vectors` is more than theirs
+  void (*tiles[2][kMaxTileVectors][kHighTileRows])(const GemmTiles&) = {};
   /// packing_tiles[by_columns][rows - 1]: a full tile wide, and leaves a packed copy of B.
   void (*packing_tiles[2][kTileRows])(const GemmTiles&) = {};
   /// B stored [K,N]; M ≤ 4.
