@@ -109,11 +109,10 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
   p.packed = t.packed;
   ((hwy::Prefetch(t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
   const int64_t together = (fetch_units * kUnrolled + kFetchSteps - 1) / kFetchSteps;
-  int64_t k = t.K;
-  for (; k >= kFetchSteps; k -= kFetchSteps, fetch_from += t.fetch.next) {
+  for (int64_t turns = t.K / kUnrolled; turns > 0; fetch_from += t.fetch.next) {
     const float* fetch = fetch_from;
     int64_t left = fetch_units;
-    for (int u = 0; u < kFetchSteps; u += kUnrolled) {
+    for (int64_t end = turns - std::min<int64_t>(turns, kFetchSteps / kUnrolled); turns > end; --turns) {
       for (int64_t n = std::min(left, together); n > 0; --n, --left, fetch += t.fetch.step)
         for (int line = 0; line < NV * kLanes; line += kLineFloats) hwy::Prefetch(fetch + line);
       step_k<kPackB>(t, p, rows, groups);
@@ -122,7 +121,7 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
       step_k<kPackB>(t, p, rows, groups);
     }
   }
-  for (; k > 0; --k) step_k<kPackB>(t, p, rows, groups);
+  for (int64_t k = t.K % kUnrolled; k > 0; --k) step_k<kPackB>(t, p, rows, groups);
   if (!t.start) {
     ((hn::StoreU(p.acc.v[I], d, t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
     return;
