@@ -31,8 +31,8 @@ constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048;
 constexpr int64_t kWideColumns = 2048;
 // Below so many rows a panel of B is read too few times for packing it to pay.
 constexpr int64_t kDirectRows = 42;
-// A B of so many floats is near: it comes from L1 or nearly so.
-constexpr int64_t kNearFloats = 1 << 16;
+// A B of so many floats is near: it comes from L2, and being read by more than one tile costs little.
+constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
 // With B stored [N,K], up to so many rows are done as dot products: nothing to transpose.
 constexpr int64_t kDotRows = 16;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
@@ -173,8 +173,9 @@ void gemm(const GemmArgs& g) noexcept {
   if (g.M <= (g.b_transposed ? kDotRows : 4)) return run_few_rows(g, kernels);
   const int64_t panel = int64_t{kernels.vectors} * kernels.lanes;
   const bool pack_b = g.b_transposed || g.M > kDirectRows;
-  // Where a B too large for L1 is read in place, more rows at once read it less often.
-  const bool high = !pack_b && !g.a_transposed && g.K * g.N > kNearFloats && kernels.vectors > kHighTileVectors;
+  // Where a large B is read in place, more rows at once read it less often.
+  const bool high = !pack_b && !g.a_transposed && kernels.vectors > kHighTileVectors &&
+                    g.K * g.N > (g.M <= kHighTileRows ? kNearFloats : kNearFloatsOfTiles);
   const int64_t tiles = ceil_div(g.M, high ? kHighTileRows : kTileRows);
   const bool tall = g.M > kShortRows;
   const GemmPlan plan{.g = g,

@@ -105,8 +105,9 @@ void run(const Pass& pass, const GemmTiles& t, int64_t rows, int64_t cols, Lie l
   const GemmPlan& p = pass.p;
   const GemmArgs& g = p.g;
   const int64_t vectors = ceil_div(cols, p.kernels.lanes);
-  const auto kernel = t.packed ? p.kernels.packing_tiles[g.a_transposed][rows - 1]
-                               : p.kernels.tiles[g.a_transposed][vectors - 1][rows - 1];
+  const auto kernel = t.packed            ? p.kernels.packing_tiles[g.a_transposed][rows - 1]
+                      : p.width < p.panel ? p.kernels.high_tiles[vectors - 1][rows - 1]
+                                          : p.kernels.tiles[g.a_transposed][vectors - 1][rows - 1];
   if (cols == vectors * p.kernels.lanes)
     kernel(t);
   else
@@ -186,7 +187,6 @@ void pack_b_panel(const GemmPlan& p, Depth depth, int64_t j, float* dst) {
 
 void run_short_area(const GemmPlan& p, const GemmArea& area) {
   const GemmArgs& g = p.g;
-  const int64_t steps = p.kernels.fetch_steps;
   float* panel = gemm_scratch().b.get(p.block_k * p.panel);
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
@@ -195,10 +195,7 @@ void run_short_area(const GemmPlan& p, const GemmArea& area) {
       const bool whole = j + p.width <= g.N;
       GemmTiles t{.b = b_at(g, k0, j), .b_stride = g.ldb};
       int64_t first = area.tile0;
-      if (p.pack_b)
-        t.fetch = next_panel(p, area, depth, j);
-      else  // in place: a few rows ahead
-        t.fetch = {t.b + 8 * g.ldb, steps, g.ldb, steps * g.ldb, p.width < p.panel ? p.tiles : 1, 0};
+      if (p.pack_b) t.fetch = next_panel(p, area, depth, j);
       if (whole && p.pack_b && !g.b_transposed) {
         t.packed = panel;
         run_column(pass, first, first + 1, j, t);

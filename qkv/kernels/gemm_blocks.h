@@ -23,7 +23,7 @@ GemmScratch& gemm_scratch();
 struct GemmPlan {
   const GemmArgs& g;
   const GemmKernels& kernels;
-  int64_t width;    // columns of a tile
+  int64_t width;    // columns of a tile: a panel's, or those of a high tile
   int64_t panel;    // columns of a packed panel
   int64_t block_k;  // depth of a panel: K cut into equal parts of at most kBlockK
   int64_t tiles, tile_rows, longer_tiles;

@@ -76,14 +76,24 @@ struct Progress {
   float* packed;
 };
 
-// kPackB: B is read where it lies and a packed copy is left in t.packed, in the shade of the multiplications.
-template <bool kPackB, int MR, int NV, bool kByColumns, size_t... R, size_t... G>
+// What is done with B in the shade of the multiplications.
+enum class OnTheWay {
+  nothing,
+  pack_b,   // it is read where it lies, and a packed copy is left in t.packed
+  fetch_b,  // it is read where it lies, far away
+};
+
+template <OnTheWay kOnTheWay, int MR, int NV, bool kByColumns, size_t... R, size_t... G>
 HWY_INLINE void step_k(const GemmTiles& t, Progress<MR, NV, kByColumns>& p, std::index_sequence<R...>,
                        std::index_sequence<G...>) {
   const D d;
   const V b0 = hn::LoadU(d, p.b), b1 = NV > 1 ? hn::LoadU(d, p.b + kLanes) : b0;
   const V b2 = NV > 2 ? hn::LoadU(d, p.b + 2 * kLanes) : b0, b3 = NV > 3 ? hn::LoadU(d, p.b + 3 * kLanes) : b0;
-  if constexpr (kPackB) {
+  if constexpr (kOnTheWay == OnTheWay::fetch_b) {
+    constexpr int kRowsAhead = 8;
+    for (int line = 0; line < NV * kLanes; line += kLineFloats) hwy::Prefetch(p.b + kRowsAhead * t.b_stride + line);
+  }
+  if constexpr (kOnTheWay == OnTheWay::pack_b) {
     hn::Store(b0, d, p.packed);
     hn::Store(b1, d, p.packed + kLanes);
     if constexpr (NV > 2) hn::Store(b2, d, p.packed + 2 * kLanes);
@@ -95,7 +105,7 @@ HWY_INLINE void step_k(const GemmTiles& t, Progress<MR, NV, kByColumns>& p, std:
   ((p.a.p[G] += kByColumns ? t.a_stride : 1), ...);
 }
 
-template <int MR, int NV, bool kByColumns, bool kPackB, size_t... G, size_t... I>
+template <int MR, int NV, bool kByColumns, OnTheWay kOnTheWay, size_t... G, size_t... I>
 HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fetch_units,
                          std::index_sequence<G...> groups, std::index_sequence<I...>) {
   constexpr int kUnrolled = 4;
@@ -115,13 +125,13 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
     for (int64_t end = turns - std::min<int64_t>(turns, kFetchSteps / kUnrolled); turns > end; --turns) {
       for (int64_t n = std::min(left, together); n > 0; --n, --left, fetch += t.fetch.step)
         for (int line = 0; line < NV * kLanes; line += kLineFloats) hwy::Prefetch(fetch + line);
-      step_k<kPackB>(t, p, rows, groups);
-      step_k<kPackB>(t, p, rows, groups);
-      step_k<kPackB>(t, p, rows, groups);
-      step_k<kPackB>(t, p, rows, groups);
+      step_k<kOnTheWay>(t, p, rows, groups);
+      step_k<kOnTheWay>(t, p, rows, groups);
+      step_k<kOnTheWay>(t, p, rows, groups);
+      step_k<kOnTheWay>(t, p, rows, groups);
     }
   }
-  for (int64_t k = t.K % kUnrolled; k > 0; --k) step_k<kPackB>(t, p, rows, groups);
+  for (int64_t k = t.K % kUnrolled; k > 0; --k) step_k<kOnTheWay>(t, p, rows, groups);
   if (!t.start) {
     ((hn::StoreU(p.acc.v[I], d, t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
     return;
@@ -131,13 +141,13 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
    ...);
 }
 
-template <int MR, int NV, bool kByColumns, bool kPackB = false>
+template <int MR, int NV, bool kByColumns, OnTheWay kOnTheWay = OnTheWay::nothing>
 void tiles(const GemmTiles& given) {
   GemmTiles t = given;
   for (int64_t n = 0; n < given.count; ++n) {
-    run_tile<MR, NV, kByColumns, kPackB>(t, t.fetch.from, n < t.fetch.tiles ? t.fetch.units : 0,
-                                         std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
-                                         std::make_index_sequence<MR * NV>());
+    run_tile<MR, NV, kByColumns, kOnTheWay>(t, t.fetch.from, n < t.fetch.tiles ? t.fetch.units : 0,
+                                            std::make_index_sequence<RowPointers<MR, kByColumns>::kGroups>(),
+                                            std::make_index_sequence<MR * NV>());
     t.a += t.a_next;
     t.b += t.b_next;
     t.c += t.c_next;
@@ -372,7 +382,7 @@ void finish(const GemmFinish& f) {
 
 template <bool kByColumns, size_t... R>
 void fill_packing_tiles(GemmKernels& k, std::index_sequence<R...>) {
-  ((k.packing_tiles[kByColumns][R] = &tiles<static_cast<int>(R) + 1, kVectors, kByColumns, true>), ...);
+  ((k.packing_tiles[kByColumns][R] = &tiles<static_cast<int>(R) + 1, kVectors, kByColumns, OnTheWay::pack_b>), ...);
 }
 
 template <int NV, bool kByColumns, size_t... R>
@@ -380,13 +390,16 @@ void fill_tiles(GemmKernels& k, std::index_sequence<R...>) {
   ((k.tiles[kByColumns][NV - 1][R] = &tiles<static_cast<int>(R) + 1, NV, kByColumns>), ...);
 }
 
+template <int NV, size_t... R>
+void fill_high_tiles(GemmKernels& k, std::index_sequence<R...>) {
+  ((k.high_tiles[NV - 1][R] = &tiles<static_cast<int>(R) + 1, NV, false, OnTheWay::fetch_b>), ...);
+}
+
 template <bool kByColumns, size_t... N>
 void fill_all(GemmKernels& k, std::index_sequence<N...>) {
-  constexpr auto most_rows = [](size_t vectors) {
-    return kVectors > kHighTileVectors && vectors <= kHighTileVectors ? kHighTileRows : kTileRows;
-  };
-  (fill_tiles<static_cast<int>(N) + 1, kByColumns>(k, std::make_index_sequence<most_rows(N + 1)>()), ...);
-  fill_packing_tiles<kByColumns>(k, std::make_index_sequence<kTileRows>());
+  const auto rows = std::make_index_sequence<kTileRows>();
+  (fill_tiles<static_cast<int>(N) + 1, kByColumns>(k, rows), ...);
+  fill_packing_tiles<kByColumns>(k, rows);
 }
 
 GemmKernels make_table() {
@@ -396,6 +409,10 @@ GemmKernels make_table() {
   k.fetch_steps = kFetchSteps;
   fill_all<false>(k, std::make_index_sequence<kVectors>());
   fill_all<true>(k, std::make_index_sequence<kVectors>());
+  if constexpr (kVectors > kHighTileVectors) {
+    fill_high_tiles<1>(k, std::make_index_sequence<kHighTileRows>());
+    fill_high_tiles<2>(k, std::make_index_sequence<kHighTileRows>());
+  }
   k.few_rows = &few_rows;
   k.few_rows_transposed = &few_rows_transposed;
   k.pack = &pack;

@@ -60,10 +60,13 @@ struct GemmKernels {
   int lanes = 1;    // floats in a vector
   int vectors = 1;  // a full tile is so many vectors wide, and a packed panel of B
   int fetch_steps = 1;
-  /// tiles[by_columns][vectors - 1][rows - 1]; high ones only where `vectors` is more than theirs
-  void (*tiles[2][kMaxTileVectors][kHighTileRows])(const GemmTiles&) = {};
+  /// tiles[by_columns][vectors - 1][rows - 1]
+  void (*tiles[2][kMaxTileVectors][kTileRows])(const GemmTiles&) = {};
   /// packing_tiles[by_columns][rows - 1]: a full tile wide, and leaves a packed copy of B.
   void (*packing_tiles[2][kTileRows])(const GemmTiles&) = {};
+  /// high_tiles[vectors - 1][rows - 1]: A by rows; B is fetched a few rows ahead. Only where there are registers for
+  /// them: `vectors` is more than theirs.
+  void (*high_tiles[kHighTileVectors][kHighTileRows])(const GemmTiles&) = {};
   /// B stored [K,N]; M ≤ 4.
   void (*few_rows)(const GemmFewRows&) = nullptr;
   /// B stored [N,K]; any M (best for few).

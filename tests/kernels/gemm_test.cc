@@ -98,8 +98,8 @@ TEST_P(GemmTest, EverySmallShape) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
       for (const int64_t M : {1, 2, 3, 4, 5, 7, 14, 15, 29, 43})
-        for (const int64_t N : {1, 3, 16, 17, 32, 33, 70})
-          for (const int64_t K : {1, 7, 33}) check({.M = M, .N = N, .K = K, .ta = ta, .tb = tb});
+        for (const int64_t N : {1, 3, 16, 17, 32, 33, 70, 192})
+          for (const int64_t K : {1, 7, 33, 64}) check({.M = M, .N = N, .K = K, .ta = ta, .tb = tb});
 }
 
 TEST_P(GemmTest, BlocksOfEveryDimension) {
@@ -115,6 +115,14 @@ TEST_P(GemmTest, BlocksOfEveryDimension) {
       check({.M = 258, .N = 2061, .K = 20, .ta = ta, .tb = tb, .bias = true});
     }
   check({.M = 257, .N = 2050, .K = 520, .tb = true, .accumulate = true});
+}
+
+TEST_P(GemmTest, AFewRowsAgainstALargeB) {
+  for (const bool ta : {false, true})
+    for (int64_t M = 5; M <= 15; ++M)
+      check({.M = M, .N = 150, .K = 530, .ta = ta, .bias = true, .activation = Activation::relu});
+  check({.M = 30, .N = 600, .K = 500});
+  check({.M = 42, .N = 600, .K = 500, .accumulate = true});
 }
 
 TEST_P(GemmTest, BiasActivationPreAccumulate) {
@@ -144,7 +152,8 @@ TEST_P(GemmTest, SameBitsForAnyNumberOfThreads) {
                         Case{.M = 20, .N = 20, .K = 9000, .ta = true}, Case{.M = 1, .N = 1500, .K = 400},
                         Case{.M = 2, .N = 1500, .K = 400, .tb = true}, Case{.M = 300, .N = 300, .K = 100, .tb = true},
                         Case{.M = 270, .N = 2090, .K = 550, .bias = true, .activation = Activation::relu},
-                        Case{.M = 40, .N = 500, .K = 70, .accumulate = true}}) {
+                        Case{.M = 40, .N = 500, .K = 70, .accumulate = true}, Case{.M = 9, .N = 700, .K = 300},
+                        Case{.M = 33, .N = 900, .K = 310, .bias = true}}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3, 7}) {
       set_num_threads(threads);
