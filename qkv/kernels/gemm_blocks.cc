@@ -4,7 +4,6 @@
 namespace qkv::kernels::detail {
 namespace {
 
-constexpr int64_t kMaxWidth = 64;  // columns of the widest tile
 // So many floats of packed B for each lane of a vector pass by a tile of A at a time, from L2 (processors with wide
 // vectors have more of it).
 constexpr int64_t kBlockB = int64_t{1} << 13;
@@ -23,26 +22,6 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
   if (k > 0 || g.accumulate) return {g.c + i * g.ldc + j, g.ldc};
   if (g.bias) return {g.bias + j, 0};
   return {nullptr, 0};
-}
-
-// Tiles at the right edge of C: computed at full width in a buffer, then the columns that exist are copied.
-void edge_tiles(void (*kernel)(const GemmTiles&), GemmTiles t, int64_t rows, int64_t cols) {
-  alignas(64) float buffer[kHighTileRows * kMaxWidth];
-  const GemmTiles real = t;
-  t.count = 1;
-  t.c = buffer;
-  t.c_stride = kMaxWidth;
-  t.start = nullptr;
-  for (int64_t n = 0; n < real.count; ++n) {
-    kernel(t);
-    const float* start = real.start ? real.start + n * real.start_next : nullptr;
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < cols; ++j)
-        real.c[n * real.c_next + i * real.c_stride + j] =
-            buffer[i * kMaxWidth + j] + (start ? start[i * real.start_stride + j] : 0.0f);
-    t.a += t.a_next;
-    t.b += t.b_next;
-  }
 }
 
 // Packed panels of A stored by columns: so many tiles side by side, [k][panel].
@@ -101,17 +80,15 @@ int64_t place(const Pass& pass, int64_t tile, int64_t j, GemmTiles& t) {
 enum class Lie { beside, below };
 
 // Runs t, whose tiles have so many rows and columns and lie so.
-void run(const Pass& pass, const GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
+void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
   const GemmPlan& p = pass.p;
   const GemmArgs& g = p.g;
   const int64_t vectors = ceil_div(cols, p.kernels.lanes);
   const auto kernel = t.packed            ? p.kernels.packing_tiles[g.a_transposed][rows - 1]
                       : p.width < p.panel ? p.kernels.high_tiles[vectors - 1][rows - 1]
                                           : p.kernels.tiles[g.a_transposed][vectors - 1][rows - 1];
-  if (cols == vectors * p.kernels.lanes)
-    kernel(t);
-  else
-    edge_tiles(kernel, t, rows, cols);
+  t.edge = cols % p.kernels.lanes;
+  kernel(t);
   if (pass.depth.k1 == g.K && (g.activation != Activation::none || g.pre))
     p.kernels.finish({.activation = g.activation,
                       .rows = lie == Lie::below ? t.count * rows : rows,

@@ -76,6 +76,42 @@ struct Progress {
   float* packed;
 };
 
+// The first n floats of a vector, n < kLanes; nothing beyond them is touched.
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+HWY_INLINE V load_first(const float* from, int64_t n) {
+  return hn::MaskedLoad(hn::FirstN(D(), static_cast<size_t>(n)), D(), from);
+}
+HWY_INLINE void store_first(V v, float* to, int64_t n) {
+  hn::BlendedStore(v, hn::FirstN(D(), static_cast<size_t>(n)), D(), to);
+}
+#else
+HWY_INLINE V load_first(const float* from, int64_t n) {
+  HWY_ALIGN float part[kLanes] = {};
+  std::copy_n(from, n, part);
+  return hn::Load(D(), part);
+}
+HWY_INLINE void store_first(V v, float* to, int64_t n) {
+  HWY_ALIGN float part[kLanes];
+  hn::Store(v, D(), part);
+  std::copy_n(part, n, to);
+}
+#endif
+
+// c = sum + start for vector number I of a tile; at the right edge of C the last of a row is not a whole one.
+template <size_t I, int NV, bool kAtEdge>
+HWY_INLINE void finish_vector(const GemmTiles& t, V sum) {
+  const D d;
+  constexpr int64_t kRow = I / NV, kColumn = (I % NV) * kLanes;
+  float* c = t.c + kRow * t.c_stride + kColumn;
+  if constexpr (kAtEdge && I % NV == NV - 1) {
+    if (t.start) sum = hn::Add(sum, load_first(t.start + kRow * t.start_stride + kColumn, t.edge));
+    store_first(sum, c, t.edge);
+  } else {
+    if (t.start) sum = hn::Add(sum, hn::LoadU(d, t.start + kRow * t.start_stride + kColumn));
+    hn::StoreU(sum, d, c);
+  }
+}
+
 // What is done with B in the shade of the multiplications.
 enum class OnTheWay {
   nothing,
@@ -132,13 +168,10 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
     }
   }
   for (int64_t k = t.K % kUnrolled; k > 0; --k) step_k<kOnTheWay>(t, p, rows, groups);
-  if (!t.start) {
-    ((hn::StoreU(p.acc.v[I], d, t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
-    return;
-  }
-  ((hn::StoreU(hn::Add(p.acc.v[I], hn::LoadU(d, t.start + (I / NV) * t.start_stride + (I % NV) * kLanes)), d,
-               t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)),
-   ...);
+  if (t.edge > 0)
+    (finish_vector<I, NV, true>(t, p.acc.v[I]), ...);
+  else
+    (finish_vector<I, NV, false>(t, p.acc.v[I]), ...);
 }
 
 template <int MR, int NV, bool kByColumns, OnTheWay kOnTheWay = OnTheWay::nothing>
@@ -357,10 +390,7 @@ HWY_INLINE void finish_with(const GemmFinish& f, const F& act) {
     int64_t j = 0;
     for (; j + kLanes <= f.cols; j += kLanes) hn::StoreU(act(hn::LoadU(d, c + j)), d, c + j);
     if (j == f.cols) continue;
-    HWY_ALIGN float rest[kLanes] = {};
-    std::copy(c + j, c + f.cols, rest);
-    hn::Store(act(hn::Load(d, rest)), d, rest);
-    std::copy(rest, rest + (f.cols - j), c + j);
+    store_first(act(load_first(c + j, f.cols - j)), c + j, f.cols - j);
   }
 }
 
