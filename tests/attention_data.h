@@ -167,7 +167,7 @@ class AttentionData {
     }
     if (c_.dropout > 0) {
       r.dropout_seed = 42;
-      r.dropout_threshold = kernels::dropout_threshold(c_.dropout);
+      r.dropout_threshold = kernels::weight_dropout_threshold(c_.dropout);
       r.keep_scale = static_cast<T>(static_cast<float>(1 / (1 - c_.dropout)));
     }
   }

@@ -55,8 +55,8 @@ struct ScoreRule {
   ScoreArray<T> bias;        // data null: none
   Normaliser normaliser = Normaliser::softmax;
   const T* additive = nullptr;  // w [D] of the additive score; null: dot product
-  // Dropout of weights: weight (b,h,i,j) is kept iff dropout_keeps(seed, b*H+h, i, j, threshold) and then
-  // multiplied by keep_scale = 1/(1-p). threshold 0: no dropout. See kernels/dropout.h.
+  // Dropout of weights: weight (b,h,i,j) is kept iff weight_dropout_keeps(seed, b*H+h, i, j, threshold) and
+  // then multiplied by keep_scale = 1/(1-p). threshold 0: no dropout. See kernels/dropout.h.
   uint64_t dropout_seed = 0;
   uint32_t dropout_threshold = 0;
   T keep_scale = 1;

@@ -24,15 +24,14 @@ HWY_INLINE void softmax_column(const GradWorker& w, const KeyTile& k, int v) {
   const Vec lse = hn::Load(d, w.lse + v * kLanes), delta = hn::Load(d, w.delta + v * kLanes);
   const auto keys = hn::Load(U32(), w.dropout_keys + v * kLanes);
   const Vec keep_scale = hn::Set(d, w.in.rule.keep_scale);
-  const int64_t last = k.last(l, v);
-  for (int64_t j = k.first(l, v); j < last; ++j) {
+  const uint32_t threshold = w.in.rule.dropout_threshold;
+  const auto step = [&](int64_t j, hn::Mask<F32> kept) HWY_ATTR {
     float* z = w.z + (j - k.jb) * kTileQ + v * kLanes;
     float* dp = w.dp + (j - k.jb) * kTileQ + v * kLanes;
     const Vec score = hn::Load(d, z);
     Vec p = exp2(hn::Sub(score, lse));
     Vec dz;
     if constexpr (kDropout) {
-      const auto kept = kept_lanes(keys, static_cast<uint32_t>(j), w.in.rule.dropout_threshold);
       const Vec dropped = hn::IfThenElseZero(kept, hn::Mul(p, keep_scale));
       dz = hn::NegMulAdd(p, delta, hn::Mul(dropped, hn::Load(d, dp)));
       p = dropped;
@@ -46,7 +45,20 @@ HWY_INLINE void softmax_column(const GradWorker& w, const KeyTile& k, int v) {
     }
     hn::Store(p, d, z);
     hn::Store(dz, d, dp);
+  };
+  const auto kept = [&](int64_t j) HWY_ATTR { return kDropout ? kept_pair(keys, j, threshold) : KeptPair(); };
+  const int64_t last = k.last(l, v);
+  int64_t j = k.first(l, v);
+  if (j < last && j % 2 != 0) {
+    step(j, kept(j).odd);
+    ++j;
   }
+  for (; j + 2 <= last; j += 2) {
+    const KeptPair pair = kept(j);
+    step(j, pair.even);
+    step(j + 1, pair.odd);
+  }
+  if (j < last) step(j, kept(j).even);
 }
 
 HWY_NOINLINE void softmax_backward(const GradWorker& w, const KeyTile& k) {

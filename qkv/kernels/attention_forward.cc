@@ -91,27 +91,29 @@ HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, V
   const F32 d;
   const auto keys = hn::Load(U32(), w.dropout_keys + v * kLanes);
   const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin);
-  const auto step = [&](int64_t j, float* at, Vec sum) HWY_ATTR {
+  const uint32_t threshold = w.in.rule.dropout_threshold;
+  const auto step = [&](int64_t j, float* at, Vec sum, hn::Mask<F32> kept) HWY_ATTR {
     Vec p = exp2(hn::Sub(hn::Load(d, at), max));
     sum = hn::Add(sum, p);
-    if constexpr (kDropout) {
-      p = hn::IfThenElseZero(kept_lanes(keys, static_cast<uint32_t>(j), w.in.rule.dropout_threshold), p);
-    }
+    if constexpr (kDropout) p = hn::IfThenElseZero(kept, p);
     hn::Store(p, d, at);
     if constexpr (kFew) fetch_row(values + (j + kRowsAhead) * w.in.v.l_stride, w.in.dims.Dv);
     return sum;
   };
+  const auto kept = [&](int64_t j) HWY_ATTR { return kDropout ? kept_pair(keys, j, threshold) : KeptPair(); };
   Vec even = hn::Zero(d), odd = hn::Zero(d);
   int64_t j = first;
   if (j < last && j % 2 != 0) {
-    odd = step(j++, z, odd);
+    odd = step(j, z, odd, kept(j).odd);
+    ++j;
     z += kTileQ;
   }
   for (; j + 2 <= last; j += 2, z += 2 * kTileQ) {
-    even = step(j, z, even);
-    odd = step(j + 1, z + kTileQ, odd);
+    const KeptPair pair = kept(j);
+    even = step(j, z, even, pair.even);
+    odd = step(j + 1, z + kTileQ, odd, pair.odd);
   }
-  if (j < last) even = step(j, z, even);
+  if (j < last) even = step(j, z, even, kept(j).even);
   return hn::Add(even, odd);
 }
 

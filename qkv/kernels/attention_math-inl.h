@@ -77,14 +77,25 @@ HWY_INLINE Vec tanh(Vec x) {
   return hn::Div(e, hn::Add(e, hn::Set(d, 2.0f)));
 }
 
-// Lanes whose weight is kept: dropout_bits(row_key, j) ≥ threshold, as in kernels/dropout.h; threshold ≥ 1.
-HWY_INLINE hn::Mask<F32> kept_lanes(hn::Vec<U32> row_keys, uint32_t j, uint32_t threshold) {
+// Lanes whose weights j and j + 1 are kept, j even: weight_dropout_bits(row_key, j) ≥ threshold, as in
+// kernels/dropout.h; threshold ≥ 1.
+struct KeptPair {
+  hn::Mask<F32> even, odd;
+};
+HWY_INLINE KeptPair kept_pair(hn::Vec<U32> row_keys, int64_t j, uint32_t threshold) {
   const U32 du;
-  hn::Vec<U32> x = hn::Add(row_keys, hn::Set(du, j * 0x9E3779B9u));
+  hn::Vec<U32> x = hn::Add(row_keys, hn::Set(du, static_cast<uint32_t>(j / 2) * 0x9E3779B9u));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(du, 0x85EBCA6Bu));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(du, 0xC2B2AE35u));
   x = hn::Xor(x, hn::ShiftRight<16>(x));
-  return hn::RebindMask(F32(), hn::Gt(x, hn::Set(du, threshold - 1)));
+  const hn::Vec<U32> most = hn::Set(du, threshold - 1);
+  return {hn::RebindMask(F32(), hn::Gt(hn::ShiftLeft<16>(x), most)), hn::RebindMask(F32(), hn::Gt(x, most))};
+}
+
+// The same for one weight.
+HWY_INLINE hn::Mask<F32> kept_lanes(hn::Vec<U32> row_keys, int64_t j, uint32_t threshold) {
+  const KeptPair pair = kept_pair(row_keys, j, threshold);
+  return j % 2 == 0 ? pair.even : pair.odd;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -28,8 +28,8 @@ void drop(const RowsWorker& w) {
   for (int v = 0; v < w.scorer.lanes.vectors; ++v) {
     const auto lane_keys = hn::Load(U32(), keys + v * kLanes);
     w.column(v).each([&](float* at, int64_t y) HWY_ATTR {
-      const auto j = static_cast<uint32_t>(w.q->begin + y);
-      hn::Store(hn::IfThenElseZero(kept_lanes(lane_keys, j, w.in.rule.dropout_threshold), hn::Load(d, at)), d, at);
+      hn::Store(hn::IfThenElseZero(kept_lanes(lane_keys, w.q->begin + y, w.in.rule.dropout_threshold), hn::Load(d, at)),
+                d, at);
     });
   }
 }
@@ -76,7 +76,7 @@ HWY_INLINE void column_backward(const GradWorker& w, int64_t begin, int v, const
   const auto keys = hn::Load(U32(), w.dropout_keys + v * kLanes);
   const auto keep = [&](Vec x, int64_t y) HWY_ATTR {
     if (threshold == 0) return x;
-    return hn::IfThenElseZero(kept_lanes(keys, static_cast<uint32_t>(begin + y), threshold), hn::Mul(x, keep_scale));
+    return hn::IfThenElseZero(kept_lanes(keys, begin + y, threshold), hn::Mul(x, keep_scale));
   };
   Vec sum = hn::Zero(d), total = hn::Zero(d);
   z.each([&](const float* at, int64_t y) HWY_ATTR {

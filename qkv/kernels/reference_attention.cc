@@ -164,8 +164,8 @@ double kept(const AttentionInputs<T>& in, const Sequence& s, const Row& row, int
   const ScoreRule<T>& rule = in.rule;
   if (rule.dropout_threshold == 0) return 1;
   const auto plane = static_cast<uint64_t>(s.b * in.dims.H + row.h);
-  const bool keep = dropout_keeps(rule.dropout_seed, plane, static_cast<uint64_t>(row.i), static_cast<uint32_t>(j),
-                                  rule.dropout_threshold);
+  const bool keep = weight_dropout_keeps(rule.dropout_seed, plane, static_cast<uint64_t>(row.i),
+                                         static_cast<uint32_t>(j), rule.dropout_threshold);
   return keep ? static_cast<double>(rule.keep_scale) : 0;
 }
 

@@ -200,7 +200,7 @@ AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, 
   r.normaliser = rule.normaliser;
   r.additive = rule.additive.defined() ? rule.additive.data<T>() : nullptr;
   r.dropout_seed = rule.dropout_seed;
-  r.dropout_threshold = kernels::dropout_threshold(rule.dropout);
+  r.dropout_threshold = kernels::weight_dropout_threshold(rule.dropout);
   r.keep_scale = static_cast<T>(1 / (1 - rule.dropout));
   return in;
 }
