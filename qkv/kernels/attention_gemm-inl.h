@@ -67,21 +67,25 @@ struct PointersA {
 };
 
 template <AccessA kA, int M, int NV>
-inline HWY_NOINLINE void micro_kernel(const Product& p) {
+inline HWY_NOINLINE void micro_kernel(const Product& given) {
   const F32 d;
+  const Product p = given;  // a copy nobody else can see: its members stay in registers
   Vec acc[M][NV];
   QKV_UNROLL for (int m = 0; m < M; ++m) { QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::Zero(d); }
   if (p.accumulate) {
-    QKV_UNROLL for (int m = 0; m < M; ++m) {
-      const Vec before = hn::Set(d, p.before ? p.before[m] : 1.0f);
-      QKV_UNROLL for (int n = 0; n < NV; ++n) {
-        acc[m][n] = hn::Mul(before, hn::LoadU(d, p.c + m * p.c_stride + n * kLanes));
+    const float* c = p.c;
+    QKV_UNROLL for (int m = 0; m < M; ++m, c += p.c_stride) {
+      QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::LoadU(d, c + n * kLanes);
+    }
+    if (p.before) {
+      QKV_UNROLL for (int m = 0; m < M; ++m) {
+        const Vec before = hn::Set(d, p.before[m]);
+        QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::Mul(before, acc[m][n]);
       }
     }
   }
   PointersA<kA, M> a(p.a, p.a_stride);
   const float* b = p.b;
-  const int64_t b_stride = p.b_stride;
   for (int64_t k = p.K; k > 0; --k) {
     Vec row[NV];
     QKV_UNROLL for (int n = 0; n < NV; ++n) row[n] = hn::LoadU(d, b + n * kLanes);
@@ -90,7 +94,7 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
       QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::MulAdd(x, row[n], acc[m][n]);
     }
     a.next();
-    b += b_stride;
+    b += p.b_stride;
   }
   if (p.after) {
     QKV_UNROLL for (int m = 0; m < M; ++m) {
@@ -98,8 +102,9 @@ inline HWY_NOINLINE void micro_kernel(const Product& p) {
       QKV_UNROLL for (int n = 0; n < NV; ++n) acc[m][n] = hn::Mul(acc[m][n], after);
     }
   }
-  QKV_UNROLL for (int m = 0; m < M; ++m) {
-    QKV_UNROLL for (int n = 0; n < NV; ++n) hn::StoreU(acc[m][n], d, p.c + m * p.c_stride + n * kLanes);
+  float* c = p.c;
+  QKV_UNROLL for (int m = 0; m < M; ++m, c += p.c_stride) {
+    QKV_UNROLL for (int n = 0; n < NV; ++n) hn::StoreU(acc[m][n], d, c + n * kLanes);
   }
 }
 
