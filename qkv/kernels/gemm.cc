@@ -174,8 +174,8 @@ void gemm(const GemmArgs& g) noexcept {
   const int64_t panel = int64_t{kernels.vectors} * kernels.lanes;
   const bool pack_b = g.b_transposed || g.M > kDirectRows;
   // Where a large B is read in place, more rows at once read it less often.
-  const bool high = !pack_b && !g.a_transposed && kernels.vectors > kHighTileVectors &&
-                    g.K * g.N > (g.M <= kHighTileRows ? kNearFloats : kNearFloatsOfTiles);
+  const bool far_b = !pack_b && g.K * g.N > (g.M <= kHighTileRows ? kNearFloats : kNearFloatsOfTiles);
+  const bool high = far_b && !g.a_transposed && kernels.vectors > kHighTileVectors;
   const int64_t tiles = ceil_div(g.M, high ? kHighTileRows : kTileRows);
   const bool tall = g.M > kShortRows;
   const GemmPlan plan{.g = g,
@@ -187,7 +187,8 @@ void gemm(const GemmArgs& g) noexcept {
                       .tile_rows = g.M / tiles,
                       .longer_tiles = g.M % tiles,
                       .pack_a = g.a_transposed && g.N >= 2 * panel && panel >= kTileRows,
-                      .pack_b = pack_b};
+                      .pack_b = pack_b,
+                      .far_b = far_b};
   if (tall && g.N >= kWideColumns && !plan.pack_a)
     run_wide(plan);
   else if (tall)

@@ -164,6 +164,7 @@ void pack_b_panel(const GemmPlan& p, Depth depth, int64_t j, float* dst) {
 
 void run_short_area(const GemmPlan& p, const GemmArea& area) {
   const GemmArgs& g = p.g;
+  const int64_t steps = p.kernels.fetch_steps;
   float* panel = gemm_scratch().b.get(p.block_k * p.panel);
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
@@ -172,7 +173,10 @@ void run_short_area(const GemmPlan& p, const GemmArea& area) {
       const bool whole = j + p.width <= g.N;
       GemmTiles t{.b = b_at(g, k0, j), .b_stride = g.ldb};
       int64_t first = area.tile0;
-      if (p.pack_b) t.fetch = next_panel(p, area, depth, j);
+      if (p.pack_b)
+        t.fetch = next_panel(p, area, depth, j);
+      else if (p.far_b && p.width == p.panel)  // the first tile, a few rows ahead; high tiles do it by themselves
+        t.fetch = {t.b + 8 * g.ldb, steps, g.ldb, steps * g.ldb, 1, 0};
       if (whole && p.pack_b && !g.b_transposed) {
         t.packed = panel;
         run_column(pass, first, first + 1, j, t);

@@ -28,6 +28,7 @@ struct GemmPlan {
   int64_t block_k;  // depth of a panel: K cut into equal parts of at most kBlockK
   int64_t tiles, tile_rows, longer_tiles;
   bool pack_a, pack_b;
+  bool far_b;  // B is read in place, and too large to be near
 
   int64_t tile_row(int64_t tile) const { return tile * tile_rows + std::min(tile, longer_tiles); }
   /// Columns of B, block_k deep, that stay in L2.
