@@ -4,9 +4,9 @@
 namespace qkv::kernels::detail {
 namespace {
 
-// So many floats of packed B for each lane of a vector pass by a tile of A at a time, from L2 (processors with wide
-// vectors have more of it).
-constexpr int64_t kBlockB = int64_t{1} << 13;
+// So many packed floats for each lane of a vector stay in L2 (processors with wide vectors have more of it): of B,
+// which pass by a tile of A, and as many of A where it has to be packed.
+constexpr int64_t kNearFloatsOfLane = int64_t{1} << 13;
 
 // A piece of op(A) or op(B) as a tile reads it.
 struct Piece {
@@ -26,6 +26,11 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
 
 // Packed panels of A stored by columns: so many tiles side by side, [k][panel].
 int64_t tiles_together(const GemmPlan& p) { return p.panel / kTileRows; }
+
+// So many of them are packed at a time: they stay in L2 while all of B passes by.
+int64_t packed_tiles(const GemmPlan& p) {
+  return std::max<int64_t>(1, kNearFloatsOfLane * p.kernels.lanes / (p.block_k * p.panel)) * tiles_together(p);
+}
 
 // A as tiles read it: in place, or packed from tile `first` on.
 struct RowsOfA {
@@ -142,7 +147,7 @@ GemmTiles::Fetch next_panel(const GemmPlan& p, const GemmArea& area, Depth depth
   const int64_t steps = p.kernels.fetch_steps, groups = (depth.k1 - depth.k0) / steps;
   const int64_t tiles = area.tile1 - area.tile0;
   const int64_t rows = g.b_transposed ? p.width : steps;  // of B, for that many steps
-  const int64_t units = ceil_div(rows, tiles);
+  const int64_t units = round_up(ceil_div(rows, tiles), p.kernels.fetch_together);
   if (g.b_transposed)  // its rows lie along k
     return {next, units, g.ldb, steps, ceil_div(rows, units), units * g.ldb};
   return {next, units, g.ldb, units * g.ldb, ceil_div(rows, units), units * groups * g.ldb};
@@ -155,7 +160,9 @@ GemmScratch& gemm_scratch() {
   return s;
 }
 
-int64_t GemmPlan::l2_columns() const { return std::max<int64_t>(1, kBlockB * kernels.lanes / block_k / width) * width; }
+int64_t GemmPlan::l2_columns() const {
+  return std::max<int64_t>(1, kNearFloatsOfLane * kernels.lanes / block_k / width) * width;
+}
 
 void pack_b_panel(const GemmPlan& p, Depth depth, int64_t j, float* dst) {
   const auto pack = p.g.b_transposed ? p.kernels.pack_transposed : p.kernels.pack;
@@ -175,8 +182,8 @@ void run_short_area(const GemmPlan& p, const GemmArea& area) {
       int64_t first = area.tile0;
       if (p.pack_b)
         t.fetch = next_panel(p, area, depth, j);
-      else if (p.far_b && p.width == p.panel)  // the first tile, a few rows ahead; high tiles do it by themselves
-        t.fetch = {t.b + 8 * g.ldb, steps, g.ldb, steps * g.ldb, 1, 0};
+      else if (p.far_b && p.width == p.panel)  // a few rows ahead; high tiles do it by themselves
+        t.fetch = {t.b + 8 * g.ldb, steps, g.ldb, steps * g.ldb, p.tiles, 0};
       if (whole && p.pack_b && !g.b_transposed) {
         t.packed = panel;
         run_column(pass, first, first + 1, j, t);
@@ -199,7 +206,7 @@ void run_short_area(const GemmPlan& p, const GemmArea& area) {
 void run_tall_rows(const GemmPlan& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
   const int64_t block_n = p.l2_columns();
-  const int64_t together = p.pack_a ? tiles_together(p) : last - first;
+  const int64_t together = p.pack_a ? packed_tiles(p) : last - first;
   for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
     const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
     for (int64_t group = first; group < last; group += together) {

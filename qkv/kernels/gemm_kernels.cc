@@ -141,10 +141,22 @@ HWY_INLINE void step_k(const GemmTiles& t, Progress<MR, NV, kByColumns>& p, std:
   ((p.a.p[G] += kByColumns ? t.a_stride : 1), ...);
 }
 
+// With 16 registers, the sums and operands of more than one step at a time do not fit.
+constexpr int kUnrolled = kManyRegisters ? 4 : 1;
+
+template <OnTheWay kOnTheWay, class P, class R, class G>
+HWY_INLINE void unrolled_steps(const GemmTiles& t, P& p, R rows, G groups) {
+  step_k<kOnTheWay>(t, p, rows, groups);
+  if constexpr (kUnrolled == 4) {
+    step_k<kOnTheWay>(t, p, rows, groups);
+    step_k<kOnTheWay>(t, p, rows, groups);
+    step_k<kOnTheWay>(t, p, rows, groups);
+  }
+}
+
 template <int MR, int NV, bool kByColumns, OnTheWay kOnTheWay, size_t... G, size_t... I>
 HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fetch_units,
                          std::index_sequence<G...> groups, std::index_sequence<I...>) {
-  constexpr int kUnrolled = 4;
   const D d;
   const auto rows = std::make_index_sequence<MR>();
   Progress<MR, NV, kByColumns> p;
@@ -154,20 +166,20 @@ HWY_INLINE void run_tile(const GemmTiles& t, const float* fetch_from, int64_t fe
   p.b = t.b;
   p.packed = t.packed;
   ((hwy::Prefetch(t.c + (I / NV) * t.c_stride + (I % NV) * kLanes)), ...);
-  const int64_t together = (fetch_units * kUnrolled + kFetchSteps - 1) / kFetchSteps;
-  for (int64_t turns = t.K / kUnrolled; turns > 0; fetch_from += t.fetch.next) {
+  int64_t k = t.K;
+  const int64_t fetch_step = t.fetch.step;
+  for (; k >= kFetchSteps; k -= kFetchSteps, fetch_from += t.fetch.next) {
     const float* fetch = fetch_from;
-    int64_t left = fetch_units;
-    for (int64_t end = turns - std::min<int64_t>(turns, kFetchSteps / kUnrolled); turns > end; --turns) {
-      for (int64_t n = std::min(left, together); n > 0; --n, --left, fetch += t.fetch.step)
-        for (int line = 0; line < NV * kLanes; line += kLineFloats) hwy::Prefetch(fetch + line);
-      step_k<kOnTheWay>(t, p, rows, groups);
-      step_k<kOnTheWay>(t, p, rows, groups);
-      step_k<kOnTheWay>(t, p, rows, groups);
-      step_k<kOnTheWay>(t, p, rows, groups);
+    for (int u = 0; u < kFetchSteps; u += kUnrolled) {
+      if (u < fetch_units) {
+        for (int s = 0; s < kUnrolled; ++s, fetch += fetch_step)
+          for (int line = 0; line < NV * kLanes; line += kLineFloats) hwy::Prefetch(fetch + line);
+      }
+      unrolled_steps<kOnTheWay>(t, p, rows, groups);
     }
   }
-  for (int64_t k = t.K % kUnrolled; k > 0; --k) step_k<kOnTheWay>(t, p, rows, groups);
+  for (; k >= kUnrolled; k -= kUnrolled) unrolled_steps<kOnTheWay>(t, p, rows, groups);
+  for (; k > 0; --k) step_k<kOnTheWay>(t, p, rows, groups);
   if (t.edge > 0)
     (finish_vector<I, NV, true>(t, p.acc.v[I]), ...);
   else
@@ -437,6 +449,7 @@ GemmKernels make_table() {
   k.lanes = kLanes;
   k.vectors = kVectors;
   k.fetch_steps = kFetchSteps;
+  k.fetch_together = kUnrolled;
   fill_all<false>(k, std::make_index_sequence<kVectors>());
   fill_all<true>(k, std::make_index_sequence<kVectors>());
   if constexpr (kVectors > kHighTileVectors) {
