@@ -80,6 +80,9 @@ HWY_INLINE Vec tanh(Vec x) {
 // Lanes whose weights j and j + 1 are kept, j even: weight_dropout_bits(row_key, j) ≥ threshold, as in
 // kernels/dropout.h; threshold ≥ 1.
 struct KeptPair {
+  // Written out, since the compiler's own would not belong to the target.
+  HWY_INLINE KeptPair() : even(hn::FirstN(F32(), 0)), odd(hn::FirstN(F32(), 0)) {}
+  HWY_INLINE KeptPair(hn::Mask<F32> even_, hn::Mask<F32> odd_) : even(even_), odd(odd_) {}
   hn::Mask<F32> even, odd;
 };
 HWY_INLINE KeptPair kept_pair(hn::Vec<U32> row_keys, int64_t j, uint32_t threshold) {

@@ -25,7 +25,7 @@ struct GemmPlan {
   const GemmKernels& kernels;
   int64_t width;    // columns of a tile: a panel's, or those of a high tile
   int64_t panel;    // columns of a packed panel
-  int64_t block_k;  // depth of a panel: K cut into equal parts of at most kBlockK
+  int64_t block_k;  // depth of a panel: one of the equal parts K is cut into
   int64_t tiles, tile_rows, longer_tiles;
   bool pack_a, pack_b;
   bool far_b;  // B is read in place, and too large to be near
