@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/gemm/gemm.h"
 
 namespace qkv::bench {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "qkv/kernels/attention.h"
+#include "qkv/kernels/attention/attention.h"
 
 namespace qkv::cases {
 

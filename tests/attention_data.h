@@ -9,7 +9,7 @@
 
 #include "attention_cases.h"
 #include "qkv/base/rng.h"
-#include "qkv/kernels/attention.h"
+#include "qkv/kernels/attention/attention.h"
 #include "qkv/kernels/dropout.h"
 
 namespace qkv::cases {

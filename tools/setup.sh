@@ -48,7 +48,8 @@ build() {
   shift
   mkdir -p build
   local launcher=""
-  command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
+  # Paths below this folder are cached relative to it, so that another clone finds what this one compiled.
+  command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" && export CCACHE_BASEDIR=$PWD
   if ! cmake --preset "$preset" $launcher >"build/configure-$preset.log" 2>&1; then
     tail -n 20 "build/configure-$preset.log" >&2
     qkv_say "could not configure; see build/configure-$preset.log"

@@ -8,7 +8,7 @@
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
-#include "qkv/tasks/knowledge.h"
+#include "qkv/tasks/knowledge/knowledge.h"
 #include "qkv/view/table.h"
 #include "qkv/view/text.h"
 

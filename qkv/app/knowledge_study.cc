@@ -10,7 +10,7 @@
 
 #include "qkv/app/console.h"
 #include "qkv/base/error.h"
-#include "qkv/tasks/knowledge_data.h"
+#include "qkv/tasks/knowledge/data.h"
 
 namespace qkv::app {
 namespace {

@@ -10,7 +10,7 @@
 #include "qkv/app/knowledge_study.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
-#include "qkv/tasks/knowledge.h"
+#include "qkv/tasks/knowledge/knowledge.h"
 
 namespace qkv::app {
 namespace {

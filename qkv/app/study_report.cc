@@ -3,7 +3,7 @@
 
 #include "qkv/app/knowledge_study.h"
 #include "qkv/core/autograd.h"
-#include "qkv/tasks/knowledge.h"
+#include "qkv/tasks/knowledge/knowledge.h"
 #include "qkv/view/plot.h"
 #include "qkv/view/report.h"
 #include "qkv/view/text.h"

@@ -8,7 +8,7 @@
 
 #include "qkv/base/rng.h"
 #include "qkv/core/tensor.h"
-#include "qkv/kernels/attention.h"
+#include "qkv/kernels/attention/attention.h"
 
 namespace qkv {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "qkv/core/tensor.h"
-#include "qkv/kernels/attention.h"
+#include "qkv/kernels/attention/attention.h"
 
 namespace qkv {
 

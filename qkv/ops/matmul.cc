@@ -1,5 +1,5 @@
 // Matrix products: batched matmul and the linear layer.
-#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/gemm/gemm.h"
 #include "qkv/kernels/pointwise.h"
 #include "qkv/kernels/rowwise.h"
 #include "qkv/ops/common.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "qkv/kernels/attention.h"
+#include "qkv/kernels/attention/attention.h"
 #include "qkv/ops/recurrent_decoder.h"
 #include "qkv/ops/recurrent_layer.h"
 

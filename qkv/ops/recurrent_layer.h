@@ -5,7 +5,7 @@
 
 #include "qkv/core/autograd.h"
 #include "qkv/kernels/gates.h"
-#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/gemm/gemm.h"
 #include "qkv/kernels/pointwise.h"
 #include "qkv/kernels/rowwise.h"
 #include "qkv/ops/common.h"

@@ -1,11 +1,11 @@
 // The table of tasks.
 #include "qkv/base/error.h"
-#include "qkv/tasks/images.h"
-#include "qkv/tasks/knowledge.h"
+#include "qkv/tasks/images/images.h"
+#include "qkv/tasks/knowledge/knowledge.h"
 #include "qkv/tasks/reverse.h"
 #include "qkv/tasks/task.h"
 #include "qkv/tasks/text.h"
-#include "qkv/tasks/translate.h"
+#include "qkv/tasks/translate/translate.h"
 
 namespace qkv {
 namespace {

@@ -1,5 +1,5 @@
 // The attend command against fixtures: every rule of ONNX Attention, and PyTorch's gradients.
-#include "qkv/app/attend.h"
+#include "qkv/app/attend/attend.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "qkv/app/command.h"
 #include "qkv/base/parallel.h"
 #include "qkv/io/npy.h"
+#include "support/paths.h"
 
 namespace qkv::app {
 namespace {
@@ -19,7 +20,7 @@ using qkv::testing::run_program;
 using qkv::testing::TempFolder;
 using Json = nlohmann::json;
 
-const std::string kFolder = QKV_FIXTURES "/attend/";
+const std::string kFolder = qkv::testing::fixtures() + "/attend/";
 
 const Json& cases() {
   static const Json all = Json::parse(read_text(kFolder + "cases.json"));

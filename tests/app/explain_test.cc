@@ -1,5 +1,5 @@
 // The explain command: known numbers, gradients against differences, and the three ways to print.
-#include "qkv/app/explain.h"
+#include "qkv/app/explain/explain.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "qkv/app/command.h"
 #include "qkv/base/error.h"
 #include "qkv/io/npy.h"
+#include "support/paths.h"
 
 namespace qkv::app {
 namespace {
@@ -150,7 +151,8 @@ TEST(Explain, OwnMatricesFromFilesAndInline) {
 }
 
 TEST(Explain, AFullDiskIsNotSilent) {
-  EXPECT_EQ(WEXITSTATUS(std::system((qkv::testing::shell_quoted(QKV_PROGRAM) + " explain >/dev/full 2>&1").c_str())),
+  EXPECT_EQ(WEXITSTATUS(std::system(
+                (qkv::testing::shell_quoted(qkv::testing::program()) + " explain >/dev/full 2>&1").c_str())),
             1);
 }
 

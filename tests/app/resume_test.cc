@@ -12,6 +12,7 @@
 #include "app/run_program.h"
 #include "qkv/base/rng.h"
 #include "qkv/train/run_folder.h"
+#include "support/paths.h"
 
 namespace qkv {
 namespace {
@@ -29,7 +30,7 @@ std::vector<std::string> training(const std::string& out, const char* threads) {
 
 pid_t start(std::vector<std::string> arguments) {
   std::vector<char*> argv;
-  std::string program = QKV_PROGRAM;
+  std::string program = qkv::testing::program();
   argv.push_back(program.data());
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);

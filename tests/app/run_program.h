@@ -11,6 +11,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/io/file.h"
+#include "support/paths.h"
 
 namespace qkv::testing {
 
@@ -28,7 +29,7 @@ inline std::string shell_quoted(const std::string& word) {
 inline ProgramRun run_program(const std::vector<std::string>& arguments, const std::string& input = "") {
   const TempFolder folder;
   write_file_atomic(folder / "in", std::string_view(input));
-  std::string command = shell_quoted(QKV_PROGRAM);
+  std::string command = shell_quoted(program());
   for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
   command +=
       " >" + shell_quoted(folder / "out") + " 2>" + shell_quoted(folder / "err") + " <" + shell_quoted(folder / "in");

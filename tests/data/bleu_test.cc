@@ -9,6 +9,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "support/paths.h"
 
 namespace qkv {
 namespace {
@@ -111,7 +112,7 @@ TEST(Bleu, ByHand) {
 }
 
 TEST(Bleu, EqualsTheSlowImplementation) {
-  std::ifstream file(QKV_FIXTURES "/bleu/cases.json");
+  std::ifstream file(qkv::testing::fixtures() + "/bleu/cases.json");
   const nlohmann::json cases = nlohmann::json::parse(file);
   ASSERT_GT(cases["tokens"].size(), 100u);
   for (const auto& c : cases["tokens"]) {

@@ -9,6 +9,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "support/paths.h"
 
 namespace qkv {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using testing::message_of;
 using testing::TempFolder;
 
-std::string fixture(const std::string& name) { return std::string(QKV_FIXTURES) + "/npy/" + name; }
+std::string fixture(const std::string& name) { return qkv::testing::fixtures() + "/npy/" + name; }
 
 // The value npy_fixtures.py gives element (i, j, k).
 int value_at(int i, int j, int k) { return 100 * i + 10 * j + k - 5; }

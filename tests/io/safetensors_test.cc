@@ -7,6 +7,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "support/paths.h"
 
 namespace qkv {
 namespace {
@@ -28,7 +29,7 @@ std::string refusal(const std::string& header, size_t data_bytes) {
 }
 
 TEST(Safetensors, ReadsThePythonLibrarysFile) {
-  const auto file = SafetensorsFile::load(std::string(QKV_FIXTURES) + "/safetensors/python.safetensors");
+  const auto file = SafetensorsFile::load(qkv::testing::fixtures() + "/safetensors/python.safetensors");
   EXPECT_EQ(file.tensors().size(), 6u);
   EXPECT_EQ(file.metadata(), (SafetensorsMetadata{{"format", "np"}, {"note", "a \"quoted\" word"}}));
   EXPECT_EQ(file.f32("encoder.weight", {2, 3}), (std::vector<float>{0, 0.25f, 0.5f, 0.75f, 1, 1.25f}));
@@ -64,7 +65,7 @@ TEST(Safetensors, WritesTheExactFormat) {
 }
 
 TEST(Safetensors, AsksForWhatIsThere) {
-  const auto file = SafetensorsFile::load(std::string(QKV_FIXTURES) + "/safetensors/python.safetensors");
+  const auto file = SafetensorsFile::load(qkv::testing::fixtures() + "/safetensors/python.safetensors");
   EXPECT_EQ(message_of<IoError>([&] { file.f32("lost", {1}); }), file.name() + ": no tensor 'lost'");
   EXPECT_EQ(message_of<IoError>([&] {
               file.f32("encoder.weight", {3, 2});

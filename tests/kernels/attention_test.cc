@@ -1,5 +1,5 @@
 // Every case of the table: f32 kernels against the double reference on every SIMD target.
-#include "qkv/kernels/attention.h"
+#include "qkv/kernels/attention/attention.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // gemm against plain loops: every layout, odd sizes, every SIMD target, any number of threads.
-#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 

@@ -11,6 +11,7 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/io/safetensors.h"
+#include "support/paths.h"
 
 namespace qkv {
 namespace {
@@ -20,7 +21,7 @@ using Make = std::function<std::unique_ptr<Optimizer>(std::vector<NamedParameter
 constexpr int kSteps = 6;
 
 const SafetensorsFile& fixture() {
-  static const SafetensorsFile file = SafetensorsFile::load(std::string(QKV_FIXTURES) + "/optim/steps.safetensors");
+  static const SafetensorsFile file = SafetensorsFile::load(qkv::testing::fixtures() + "/optim/steps.safetensors");
   return file;
 }
 

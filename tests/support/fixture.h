@@ -13,6 +13,7 @@
 #include "qkv/core/grad_check.h"
 #include "qkv/nn/module.h"
 #include "qkv/ops/ops.h"
+#include "support/paths.h"
 
 namespace qkv::testing {
 
@@ -20,7 +21,7 @@ namespace qkv::testing {
 class Fixture {
  public:
   explicit Fixture(const std::string& name) {
-    const std::string path = std::string(QKV_FIXTURES) + "/" + name;
+    const std::string path = qkv::testing::fixtures() + "/" + name;
     std::ifstream in(path);
     if (!in) throw std::runtime_error("no fixture " + path);
     std::string head, body;

@@ -1,5 +1,5 @@
 // Task images: it learns shapes, splits without overlap, classifies files, traces pictures and reports what it saw.
-#include "qkv/tasks/images.h"
+#include "qkv/tasks/images/images.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/data/images.h"
-#include "qkv/tasks/image_data.h"
-#include "qkv/tasks/image_report.h"
+#include "qkv/tasks/images/data.h"
+#include "qkv/tasks/images/report.h"
 #include "qkv/train/session.h"
 #include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"

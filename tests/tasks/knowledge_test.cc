@@ -1,5 +1,5 @@
 // Task knowledge: what each epoch reads, that reading is what makes it answer, and how it refuses what it cannot read.
-#include "qkv/tasks/knowledge.h"
+#include "qkv/tasks/knowledge/knowledge.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/io/file.h"
-#include "qkv/tasks/knowledge_data.h"
-#include "qkv/tasks/knowledge_report.h"
+#include "qkv/tasks/knowledge/data.h"
+#include "qkv/tasks/knowledge/report.h"
 #include "qkv/train/session.h"
 #include "qkv/view/report.h"
 #include "support/settings.h"

@@ -1,5 +1,5 @@
 // Task translate with both families: it learns, resumes to the same bits, decodes, aligns and reports odd data.
-#include "qkv/tasks/translate.h"
+#include "qkv/tasks/translate/translate.h"
 
 #include <gtest/gtest.h>
 

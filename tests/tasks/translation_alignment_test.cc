@@ -1,9 +1,9 @@
 // Alignments and the choice of examples, on weights made by hand.
-#include "qkv/tasks/translation_alignment.h"
+#include "qkv/tasks/translate/alignment.h"
 
 #include <gtest/gtest.h>
 
-#include "qkv/tasks/translation_examples.h"
+#include "qkv/tasks/translate/examples.h"
 
 namespace qkv {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "qkv/app/bench/cases.h"
 #include "qkv/core/tensor.h"
-#include "qkv/kernels/attention.h"
-#include "qkv/kernels/gemm.h"
+#include "qkv/kernels/attention/attention.h"
+#include "qkv/kernels/gemm/gemm.h"
 
 namespace qkv::bench {
 namespace {

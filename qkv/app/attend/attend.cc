@@ -1,0 +1,215 @@
+// The attend command: attention on arrays saved from NumPy.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "qkv/app/attend/files.h"
+#include "qkv/app/attend/map.h"
+#include "qkv/app/attend/report.h"
+#include "qkv/app/cli.h"
+#include "qkv/base/error.h"
+
+namespace qkv::app {
+namespace {
+
+constexpr int64_t kFreeStatistics = int64_t{1} << 24;  // scores; beyond, statistics only when asked for
+
+const char* const kAbout =
+    "Attention on arrays saved from NumPy: out = normaliser(scale · q kᵀ + bias) v.\n"
+    "The meaning of every option is that of the ONNX operator Attention (opsets 23 to 25).\n"
+    "Arrays are .npy files of float16, float32 or float64, computed and written in float32.";
+
+const char* const kExamples =
+    "Shapes: B batch, H query heads, Hkv key heads (H a multiple of Hkv), Lq queries, Lk keys.\n"
+    "  q [B,H,Lq,D]  k [B,Hkv,Lk,D]  v [B,Hkv,Lk,Dv]   gives   [B,H,Lq,Dv]\n"
+    "  q [B,Lq,H·D]  k [B,Lk,Hkv·D]  v [B,Lk,Hkv·Dv]   gives   [B,Lq,H·Dv]   (with --heads, --kv-heads)\n"
+    "A query that sees no key gives a row of zeros. Scores are always [B,H,Lq,Lk].\n"
+    "\n"
+    "Examples:\n"
+    "  python3 -c \"import numpy as np; [np.save(n, np.random.randn(1, 2, 5, 8)) for n in 'qkv']\"\n"
+    "  qkv attend --q q.npy --k k.npy --v v.npy --causal --out y.npy --map weights.png\n"
+    "  python3 -c \"import numpy as np; print(np.load('y.npy').shape)\"\n"
+    "\n"
+    "  qkv attend --q q.npy --k k.npy --v v.npy --mask m.npy --scores s.npy --scores-stage weights\n"
+    "  qkv attend --q q.npy --k k.npy --v v.npy --grad-out dy.npy --grad-q dq.npy --grad-k dk.npy\n"
+    "  qkv attend --q step.npy --k new_k.npy --v new_v.npy --causal --past-k k.npy --past-v v.npy \\\n"
+    "             --out y.npy --present-k k.npy --present-v v.npy";
+
+struct Options {
+  AttendPaths paths;
+  AttendRequest request;
+  double scale = 0, beta = 0;
+  std::string score = "scaled-dot", normaliser = "softmax", stage = "raw";
+  bool json = false;
+};
+
+// The help texts say what is accepted; the check need not repeat it.
+CLI::Validator silent(CLI::Validator check) { return check.description(""); }
+
+void add_files(CLI::App& cli, const char* group,
+               const std::vector<std::tuple<const char*, std::string*, const char*>>& files) {
+  for (const auto& [name, path, help] : files) cli.add_option(name, *path, help)->group(group)->type_name("FILE");
+}
+
+void add_inputs(CLI::App& cli, AttendPaths& p, AttendRequest& r) {
+  add_files(cli, "Arrays",
+            {{"--q", &p.q, "queries"},
+             {"--k", &p.k, "keys"},
+             {"--v", &p.v, "values"},
+             {"--past-k", &p.past_k, "keys before k, [B,Hkv,P,D]; query 0 then stands at key P"},
+             {"--past-v", &p.past_v, "values before v, [B,Hkv,P,Dv]"}});
+  for (const char* name : {"--q", "--k", "--v"}) cli.get_option(name)->required();
+  const auto add = [&](const char* name, int64_t& value, const char* help) {
+    cli.add_option(name, value, help)->group("Arrays")->type_name("N")->check(silent(CLI::Range(1, 1 << 30)));
+  };
+  add("--heads", r.heads, "query heads of [B,L,H·D] arrays [1]");
+  add("--kv-heads", r.kv_heads, "key and value heads of such arrays [as --heads]");
+}
+
+void add_rule(CLI::App& cli, Options& o) {
+  AttendRequest& r = o.request;
+  const auto score = [&](CLI::Option* option, const char* type) {
+    option->group("Scores and weights")->type_name(type);
+  };
+  score(cli.add_option("--scale", o.scale, "factor of q·k [1/√D]"), "X");
+  score(cli.add_option("--beta", o.beta, "the same under its other name, inverse temperature"), "X");
+  score(cli.add_option("--score", o.score, "dot (scale 1) or scaled-dot (scale 1/√D) [scaled-dot]"), "KIND");
+  score(cli.add_option("--softcap", r.softcap, "c·tanh(z/c) on the scores, before masks; 0: none [0]"), "X");
+  score(cli.add_option("--normaliser", o.normaliser, "softmax, sparsemax, entmax15 or hard [softmax]"), "KIND");
+  cli.get_option("--score")->check(silent(CLI::IsMember({"dot", "scaled-dot"})));
+  cli.get_option("--normaliser")->check(silent(CLI::IsMember({"softmax", "sparsemax", "entmax15", "hard"})));
+  const char* group = "Which keys a query sees";
+  cli.add_flag("--causal", r.causal, "query i sees key j only if j ≤ i + P")->group(group);
+  for (const auto& [name, value, help] :
+       {std::tuple<const char*, int64_t*, const char*>{"--window-left", &r.window_left, "at most N keys back [all]"},
+        {"--window-right", &r.window_right, "at most N keys ahead [all]"}}) {
+    cli.add_option(name, *value, help)->group(group)->type_name("N")->check(silent(CLI::Range(-1, 1 << 30)));
+  }
+  add_files(cli, group,
+            {{"--mask", &o.paths.mask,
+              "bool (True = takes part) or float (added), broadcast to\n[B,H,Lq,Lk]; keys past a shorter "
+              "last axis are hidden"},
+             {"--valid-lens", &o.paths.valid_lens, "number of visible keys, int [B] or [B,Lq]"},
+             {"--kv-lens", &o.paths.kv_lens,
+              "filled length of an external cache k, v, int [B]:\nhides the rest; the last query stands at its "
+              "end"}});
+}
+
+void add_outputs(CLI::App& cli, Options& o) {
+  AttendPaths& p = o.paths;
+  const char* group = "Results";
+  add_files(cli, group,
+            {{"--out", &p.out, "the output"},
+             {"--present-k", &p.present_k, "past and new keys together, [B,Hkv,P+Lk,D]"},
+             {"--present-v", &p.present_v, "past and new values together"},
+             {"--scores", &p.scores, "scores or weights, [B,H,Lq,Lk]"}});
+  cli.add_option("--scores-stage", o.stage,
+                 "raw (scale·q·k), capped (after softcap), biased (after\nmasks) or weights [raw]")
+      ->group(group)
+      ->type_name("STAGE")
+      ->check(silent(CLI::IsMember({"raw", "capped", "biased", "weights"})));
+  add_files(
+      cli, group,
+      {{"--stats", &p.stats, "JSON: log-sum-exp, entropy, largest weight, its key and\nmean distance of every row"},
+       {"--map", &p.map, "heat map of the weights, .png or .svg"}});
+  add_files(cli, "Backward",
+            {{"--grad-out", &p.grad_out, "gradient of the output, in its shape"},
+             {"--grad-q", &p.grad_q, "gradient of q"},
+             {"--grad-k", &p.grad_k, "gradient of k"},
+             {"--grad-v", &p.grad_v, "gradient of v"}});
+}
+
+void check_names(const CLI::App& cli) {
+  for (const CLI::Option* option : cli.get_options()) {
+    if (option->get_type_name() != "FILE") continue;
+    for (const std::string& path : option->results()) {
+      if (path.empty()) throw ConfigError(option->get_name() + " needs a file name");
+    }
+  }
+}
+
+void check_usage(const CLI::App& cli, const Options& o) {
+  check_names(cli);
+  const auto given = [&](const char* name) { return cli.count(name) > 0; };
+  const auto together = [&](const char* a, const char* b) {
+    if (given(a) != given(b)) throw ConfigError(std::string(a) + " and " + b + " belong together");
+  };
+  if (given("--scale") && given("--beta"))
+    throw ConfigError("--scale and --beta are the same number; give one of them");
+  if (!std::isfinite(o.scale)) throw ConfigError("--scale must be a finite number");
+  if (!std::isfinite(o.beta)) throw ConfigError("--beta must be a finite number");
+  if (!std::isfinite(o.request.softcap) || o.request.softcap < 0) {
+    throw ConfigError("--softcap must be a number of at least 0");
+  }
+  together("--past-k", "--past-v");
+  if (given("--kv-lens") && given("--past-k")) {
+    throw ConfigError("--kv-lens (a cache kept outside) and --past-k exclude each other");
+  }
+  if (given("--scores-stage") && !given("--scores")) throw ConfigError("--scores-stage needs --scores FILE");
+  const bool wants_grad = given("--grad-q") || given("--grad-k") || given("--grad-v");
+  if (wants_grad && !given("--grad-out")) throw ConfigError("gradients need --grad-out FILE, the output's gradient");
+  if (given("--grad-out") && !wants_grad) {
+    throw ConfigError("--grad-out needs --grad-q, --grad-k or --grad-v to say what to save");
+  }
+  if (given("--map")) check_map_path(o.paths.map);
+  std::vector<std::string> files = output_files(o.paths);
+  std::sort(files.begin(), files.end());
+  const auto twice = std::adjacent_find(files.begin(), files.end());
+  if (twice != files.end()) throw ConfigError("two results cannot share one file: " + *twice);
+}
+
+void settle(const CLI::App& cli, Options& o) {
+  if (cli.count("--scale") > 0) o.request.scale = o.scale;
+  if (cli.count("--beta") > 0) o.request.scale = o.beta;
+  o.request.plain_dot = o.score == "dot";
+  o.request.normaliser = o.normaliser == "sparsemax"  ? Normaliser::sparsemax
+                         : o.normaliser == "entmax15" ? Normaliser::entmax15
+                         : o.normaliser == "hard"     ? Normaliser::hard
+                                                      : Normaliser::softmax;
+}
+
+ScoreStage stage_of(const std::string& name) {
+  return name == "weights"  ? ScoreStage::weights
+         : name == "biased" ? ScoreStage::biased
+         : name == "capped" ? ScoreStage::capped
+                            : ScoreStage::raw;
+}
+
+void compute(Options& o) {
+  const std::vector<std::string> files = output_files(o.paths);
+  check_writable(files);
+  load_arrays(o.paths, o.request);
+  const AttendResult result = attend(o.request);
+  const int64_t scores = result.q.dim(0) * result.q.dim(1) * result.q.dim(2) * result.k.dim(2);
+  AttendExtras extras{.stage = stage_of(o.stage), .stats_json = {}};
+  AttendReport report{o.request, result, {}, files};
+  if (!o.paths.stats.empty() || scores <= kFreeStatistics) {
+    const AttentionStatistics stats = attention_statistics(result.q, result.k, result.rule);
+    report.weights = summarise(stats);
+    if (!o.paths.stats.empty()) extras.stats_json = stats_json(stats);
+  }
+  save_results(o.paths, result, extras);
+  if (std::find(files.begin(), files.end(), "/dev/stdout") != files.end()) return;  // stdout carries an array
+  std::fputs((o.json ? report_json(report) : report_text(report)).c_str(), stdout);
+}
+
+}  // namespace
+
+int run_attend(const Arguments& arguments) {
+  CLI::App cli(kAbout, "attend");
+  Options options;
+  add_inputs(cli, options.paths, options.request);
+  add_rule(cli, options);
+  add_outputs(cli, options);
+  cli.add_flag("--json", options.json, "print the summary as JSON")->group("Results");
+  add_threads(cli);
+  cli.footer(kExamples);
+  if (!parse(cli, arguments)) return 0;
+  check_usage(cli, options);
+  settle(cli, options);
+  compute(options);
+  return 0;
+}
+
+}  // namespace qkv::app

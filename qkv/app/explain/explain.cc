@@ -1,0 +1,234 @@
+// The explain command: every intermediate value of a small attention example.
+#include "qkv/app/explain/explain.h"
+
+#include <cmath>
+#include <cstdio>
+#include <tuple>
+
+#include "qkv/app/cli.h"
+#include "qkv/base/error.h"
+#include "qkv/io/npy.h"
+
+namespace qkv::app {
+namespace {
+
+const char* const kAbout =
+    "Every intermediate value of a small attention example, forward and backward, in double precision.\n"
+    "Without matrices it shows a built-in example; --example chooses which.";
+
+const char* const kExamples =
+    "Built-in examples:\n"
+    "  query   one query on four keys that are also the values\n"
+    "  self    self-attention of four tokens, one head with W_Q, W_K, W_V\n"
+    "  heads   the same with a second head and W_O\n"
+    "\n"
+    "A MATRIX is a .npy file or written inline, rows ended by ;  such as \"1,0;0,1\".\n"
+    "What is not given: q, k and v are x; v is k; without a projection W the matrix is used itself.\n"
+    "\n"
+    "Examples:\n"
+    "  qkv explain                                        # the example 'query'\n"
+    "  qkv explain --example self --causal                # what a mask changes, also in the gradients\n"
+    "  qkv explain --q \"1,0\" --k \"1,0;0,1\" --v \"10;20\" --beta 4\n"
+    "  qkv explain --x \"1,0;0,1;1,1\" --normaliser sparsemax --d-out \"1,0;0,0;0,0\"\n"
+    "  qkv explain --example heads --latex > heads.tex    # needs amsmath";
+
+struct Options {
+  std::string example = "query";
+  std::string x, q, k, v, w_q, w_k, w_v, w_o, mask, bias, d_out;
+  int64_t heads = 1, window_left = -1, window_right = -1;
+  std::string score = "scaled-dot", normaliser = "softmax";
+  double scale = 0, beta = 0, softcap = 0;
+  bool causal = false, forward_only = false, json = false, latex = false;
+  int digits = 6;
+};
+
+CLI::Validator silent(CLI::Validator check) { return check.description(""); }
+
+Tensor load_matrix(const std::string& text, const std::string& option) {
+  if (text.empty()) return {};
+  if (text.size() < 4 || text.compare(text.size() - 4, 4, ".npy") != 0) return parse_matrix(text, option);
+  const NpyArray array = load_npy(text);
+  Shape shape = array.shape;
+  if (shape.rank() == 1) shape = {1, shape[0]};
+  if (shape.rank() != 2 || shape.numel() == 0) {
+    throw ShapeError("[explain] " + option + " " + text + " has shape " + array.shape.str() + "; expected a matrix");
+  }
+  return Tensor::from(array.to_f64(), shape);
+}
+
+BoolMask load_mask(const std::string& text) {
+  const Tensor m = load_matrix(text, "--mask");
+  if (!m.defined()) return {};
+  std::vector<uint8_t> values;
+  for (const double x : m.to_doubles()) {
+    if (x != 0 && x != 1) throw ConfigError("--mask: expected 1 (takes part) and 0 (hidden) only");
+    values.push_back(x != 0 ? 1 : 0);
+  }
+  return bool_mask(std::move(values), m.shape());
+}
+
+void add_matrices(CLI::App& cli, Options& o) {
+  const std::tuple<const char*, std::string*, const char*> matrices[] = {
+      {"--x", &o.x, "tokens: queries, keys and values unless given"},
+      {"--q", &o.q, "queries, one a row"},
+      {"--k", &o.k, "keys"},
+      {"--v", &o.v, "values"},
+      {"--wq", &o.w_q, "projection of the queries"},
+      {"--wk", &o.w_k, "projection of the keys"},
+      {"--wv", &o.w_v, "projection of the values"},
+      {"--wo", &o.w_o, "projection of the output"},
+      {"--d-out", &o.d_out, "gradient of the output [ones]"}};
+  for (const auto& [name, text, help] : matrices) {
+    cli.add_option(name, *text, help)->group("Own matrices")->type_name("MATRIX");
+  }
+  cli.add_option("--heads", o.heads, "heads the projections' columns are cut into [1]")
+      ->group("Own matrices")
+      ->type_name("N")
+      ->check(silent(CLI::Range(1, 64)));
+}
+
+void add_rule(CLI::App& cli, Options& o) {
+  const char* group = "Rule";
+  cli.add_option("--scale", o.scale, "factor of q·k [1/√D]")->group(group)->type_name("X");
+  cli.add_option("--beta", o.beta, "the same, inverse temperature")->group(group)->type_name("X");
+  cli.add_option("--score", o.score, "dot (scale 1) or scaled-dot [scaled-dot]")
+      ->group(group)
+      ->type_name("KIND")
+      ->check(silent(CLI::IsMember({"dot", "scaled-dot"})));
+  cli.add_option("--normaliser", o.normaliser, "softmax, sparsemax, entmax15 or hard [softmax]")
+      ->group(group)
+      ->type_name("KIND")
+      ->check(silent(CLI::IsMember({"softmax", "sparsemax", "entmax15", "hard"})));
+  cli.add_option("--softcap", o.softcap, "c·tanh(z/c) on the scores")->group(group)->type_name("X");
+  cli.add_flag("--causal", o.causal, "query i sees keys up to i only")->group(group);
+  cli.add_option("--window-left", o.window_left, "at most N keys back")
+      ->group(group)
+      ->type_name("N")
+      ->check(silent(CLI::Range(-1, 64)));
+  cli.add_option("--window-right", o.window_right, "at most N keys ahead")
+      ->group(group)
+      ->type_name("N")
+      ->check(silent(CLI::Range(-1, 64)));
+  cli.add_option("--mask", o.mask, "1 = the query sees the key, 0 = hidden; [Lq,Lk]")
+      ->group(group)
+      ->type_name("MATRIX");
+  cli.add_option("--bias", o.bias, "added to the scores; [Lq,Lk]")->group(group)->type_name("MATRIX");
+}
+
+void add_output(CLI::App& cli, Options& o) {
+  const char* group = "Output";
+  cli.add_option("--digits", o.digits, "decimals of computed numbers [6]")
+      ->group(group)
+      ->type_name("N")
+      ->check(silent(CLI::Range(0, 15)));
+  cli.add_flag("--forward", o.forward_only, "leave out the backward part")->group(group);
+  cli.add_flag("--json", o.json, "as JSON, all digits; hidden scores are null")->group(group);
+  cli.add_flag("--latex", o.latex, "as LaTeX")->group(group);
+}
+
+void check_usage(const CLI::App& cli, const Options& o) {
+  const auto given = [&](const char* name) { return cli.count(name) > 0; };
+  bool own = false;
+  for (const char* name : {"--x", "--q", "--k", "--v", "--wq", "--wk", "--wv", "--wo", "--heads"})
+    own = own || given(name);
+  if (own && given("--example")) throw ConfigError("--example and own matrices exclude each other");
+  if (own && !given("--x") && !(given("--q") && given("--k"))) {
+    throw ConfigError("own matrices need --x, or --q and --k; see 'qkv explain --help'");
+  }
+  if (given("--scale") && given("--beta"))
+    throw ConfigError("--scale and --beta are the same number; give one of them");
+  if (!std::isfinite(o.scale)) throw ConfigError("--scale must be a finite number");
+  if (!std::isfinite(o.beta)) throw ConfigError("--beta must be a finite number");
+  if (!std::isfinite(o.softcap) || o.softcap < 0) throw ConfigError("--softcap must be a number of at least 0");
+  if (o.json && o.latex) throw ConfigError("--json and --latex exclude each other");
+}
+
+ExplainInput own_input(const Options& o) {
+  ExplainInput in;
+  in.title = "Attention on your matrices";
+  const Tensor x = load_matrix(o.x, "--x");
+  const auto or_x = [&](const std::string& text, const char* name) {
+    return text.empty() ? ExplainInput::Named{"X", x}
+                        : ExplainInput::Named{name, load_matrix(text, std::string("--") + name)};
+  };
+  in.q = or_x(o.q, "q");
+  in.k = or_x(o.k, "k");
+  in.v = o.v.empty() ? in.k : or_x(o.v, "v");
+  in.w_q = load_matrix(o.w_q, "--wq");
+  in.w_k = load_matrix(o.w_k, "--wk");
+  in.w_v = load_matrix(o.w_v, "--wv");
+  in.w_o = load_matrix(o.w_o, "--wo");
+  in.heads = o.heads;
+  return in;
+}
+
+void set_rule(const CLI::App& cli, const Options& o, ScoreRule& rule) {
+  if (o.score == "dot") rule.scale = 1.0;
+  if (cli.count("--scale") > 0) rule.scale = o.scale;
+  if (cli.count("--beta") > 0) rule.scale = o.beta;
+  rule.normaliser = o.normaliser == "sparsemax"  ? Normaliser::sparsemax
+                    : o.normaliser == "entmax15" ? Normaliser::entmax15
+                    : o.normaliser == "hard"     ? Normaliser::hard
+                                                 : Normaliser::softmax;
+  rule.softcap = o.softcap;
+  rule.causal = o.causal;
+  rule.window_left = o.window_left;
+  rule.window_right = o.window_right;
+  rule.mask = load_mask(o.mask);
+  rule.bias = load_matrix(o.bias, "--bias");
+}
+
+}  // namespace
+
+ExplainInput builtin_example(const std::string& name) {
+  const Tensor x = Tensor::from({-2, 1, .5, 1, 1.5, -.5, -1.5, 1, -.5, -2, -2.5, 1.5}, {4, 3}, DType::f64);
+  ExplainInput in;
+  in.q = in.k = in.v = {"X", x};
+  if (name == "query") {
+    in.title = "One query on four keys that are also the values";
+    in.q = {"q", Tensor::from({-2, 1, -1}, {1, 3}, DType::f64)};
+    return in;
+  }
+  if (name == "self") {
+    in.title = "Self-attention of four tokens, one head";
+    in.w_q = Tensor::from({1, -1.5, 0, 2, -.5, -1}, {3, 2}, DType::f64);
+    in.w_k = Tensor::from({-1.5, -1, 2.5, 0, .5, -1}, {3, 2}, DType::f64);
+    in.w_v = Tensor::from({1, 2.5, -.5, -2, 0, -1}, {3, 2}, DType::f64);
+    return in;
+  }
+  if (name == "heads") {
+    in.title = "Self-attention of four tokens, two heads";
+    in.w_q = Tensor::from({1, -1.5, 1, 1, 0, 2, 1, 1, -.5, -1, 1, 1}, {3, 4}, DType::f64);
+    in.w_k = Tensor::from({-1.5, -1, 1, 1, 2.5, 0, 1, 1, .5, -1, 1, 1}, {3, 4}, DType::f64);
+    in.w_v = Tensor::from({1, 2.5, 1, 1, -.5, -2, 1, 1, 0, -1, 1, 1}, {3, 4}, DType::f64);
+    in.w_o = Tensor::from({-1, 1.5, 2, 0, -1, -2, 1, -1.5, 0, 2, 0, 1}, {4, 3}, DType::f64);
+    in.heads = 2;
+    return in;
+  }
+  throw ConfigError("--example: '" + name + "' is not one of: query, self, heads");
+}
+
+int run_explain(const Arguments& arguments) {
+  CLI::App cli(kAbout, "explain");
+  Options o;
+  cli.add_option("--example", o.example, "query, self or heads [query]")->type_name("NAME");
+  add_matrices(cli, o);
+  add_rule(cli, o);
+  add_output(cli, o);
+  cli.footer(kExamples);
+  if (!parse(cli, arguments)) return 0;
+  check_usage(cli, o);
+  const bool own = !o.x.empty() || !o.q.empty();
+  ExplainInput in = own ? own_input(o) : builtin_example(o.example);
+  set_rule(cli, o, in.rule);
+  in.d_out = load_matrix(o.d_out, "--d-out");
+  in.backward = !o.forward_only;
+  const Explanation e = explain(in);
+  const std::string text = o.json    ? explanation_json(e)
+                           : o.latex ? explanation_latex(e, o.digits)
+                                     : explanation_text(e, o.digits);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,229 @@
+// Blocks of a product: tiles of A, in place or packed, meet panels of B, in place or packed.
+#include "qkv/kernels/gemm/blocks.h"
+
+namespace qkv::kernels::detail {
+namespace {
+
+// So many packed floats for each lane of a vector stay in L2 (processors with wide vectors have more of it): of B,
+// which pass by a tile of A, and as many of A where it has to be packed.
+constexpr int64_t kNearFloatsOfLane = int64_t{1} << 13;
+
+// A piece of op(A) or op(B) as a tile reads it.
+struct Piece {
+  const float* data;
+  int64_t stride;
+};
+
+const float* a_at(const GemmArgs& g, int64_t i, int64_t k) {
+  return g.a + (g.a_transposed ? k * g.lda + i : i * g.lda + k);
+}
+// What a tile's sums are added to: C itself, the bias or nothing.
+Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
+  if (k > 0 || g.accumulate) return {g.c + i * g.ldc + j, g.ldc};
+  if (g.bias) return {g.bias + j, 0};
+  return {nullptr, 0};
+}
+
+// Packed panels of A stored by columns: so many tiles side by side, [k][panel].
+int64_t tiles_together(const GemmPlan& p) { return p.panel / kTileRows; }
+
+// So many of them are packed at a time: they stay in L2 while all of B passes by.
+int64_t packed_tiles(const GemmPlan& p) {
+  return std::max<int64_t>(1, kNearFloatsOfLane * p.kernels.lanes / (p.block_k * p.panel)) * tiles_together(p);
+}
+
+// A as tiles read it: in place, or packed from tile `first` on.
+struct RowsOfA {
+  const float* packed = nullptr;
+  int64_t first = 0;
+};
+
+// A part of the sums, with A as it is read there.
+struct Pass {
+  const GemmPlan& p;
+  Depth depth;
+  RowsOfA a;
+};
+
+RowsOfA pack_a_tiles(const GemmPlan& p, int64_t first, int64_t last, Depth depth) {
+  const GemmArgs& g = p.g;
+  const int64_t K = depth.k1 - depth.k0, together = tiles_together(p);
+  float* packed = gemm_scratch().a.get(ceil_div(last - first, together) * K * p.panel);
+  float* dst = packed;
+  for (int64_t tile = first; tile < last; tile += together, dst += K * p.panel) {
+    const int64_t m = p.tile_row(tile);
+    // A few rows too many do no harm, and whole vectors are quicker.
+    p.kernels.pack(a_at(g, m, depth.k0), g.lda, dst, K, std::min(p.panel, g.M - m));
+  }
+  return {packed, first};
+}
+
+Piece a_tile(const Pass& pass, int64_t tile) {
+  const GemmPlan& p = pass.p;
+  const RowsOfA& a = pass.a;
+  const int64_t m = p.tile_row(tile);
+  if (!a.packed) return {a_at(p.g, m, pass.depth.k0), p.g.lda};
+  const int64_t panel = (tile - a.first) / tiles_together(p), first = a.first + panel * tiles_together(p);
+  return {a.packed + panel * (pass.depth.k1 - pass.depth.k0) * p.panel + m - p.tile_row(first), p.panel};
+}
+
+// Puts tile number `tile`, columns from j, into t; returns how many rows it has.
+int64_t place(const Pass& pass, int64_t tile, int64_t j, GemmTiles& t) {
+  const GemmArgs& g = pass.p.g;
+  const int64_t m = pass.p.tile_row(tile);
+  const Piece at = a_tile(pass, tile), start = start_of(g, m, j, pass.depth.k0);
+  t.K = pass.depth.k1 - pass.depth.k0;
+  t.a = at.data;
+  t.a_stride = at.stride;
+  t.c = g.c + m * g.ldc + j;
+  t.c_stride = g.ldc;
+  t.start = start.data;
+  t.start_stride = start.stride;
+  return pass.p.tile_row(tile + 1) - m;
+}
+
+enum class Lie { beside, below };
+
+// Runs t, whose tiles have so many rows and columns and lie so.
+void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
+  const GemmPlan& p = pass.p;
+  const GemmArgs& g = p.g;
+  const int64_t vectors = ceil_div(cols, p.kernels.lanes);
+  const auto kernel = t.packed            ? p.kernels.packing_tiles[g.a_transposed][rows - 1]
+                      : p.width < p.panel ? p.kernels.high_tiles[vectors - 1][rows - 1]
+                                          : p.kernels.tiles[g.a_transposed][vectors - 1][rows - 1];
+  t.edge = cols % p.kernels.lanes;
+  kernel(t);
+  if (pass.depth.k1 == g.K && (g.activation != Activation::none || g.pre))
+    p.kernels.finish({.activation = g.activation,
+                      .rows = lie == Lie::below ? t.count * rows : rows,
+                      .cols = lie == Lie::beside ? t.count * cols : cols,
+                      .c = t.c,
+                      .pre = g.pre ? g.pre + (t.c - g.c) : nullptr,
+                      .stride = g.ldc});
+}
+
+// Tiles [first, last) below each other, columns from j. t says where B is and what to fetch meanwhile.
+void run_column(const Pass& pass, int64_t first, int64_t last, int64_t j, GemmTiles t) {
+  const GemmPlan& p = pass.p;
+  const int64_t cols = std::min(p.width, p.g.N - j);
+  while (first < last) {
+    // As many as are of one size and lie together.
+    int64_t end = first < p.longer_tiles ? std::min(last, p.longer_tiles) : last;
+    if (pass.a.packed) end = std::min(end, first + tiles_together(p) - (first - pass.a.first) % tiles_together(p));
+    const int64_t rows = place(pass, first, j, t);
+    t.count = end - first;
+    t.a_next = p.g.a_transposed ? rows : rows * t.a_stride;
+    t.c_next = rows * t.c_stride;
+    t.start_next = rows * t.start_stride;
+    run(pass, t, rows, cols, Lie::below);
+    t.fetch.from += t.count * t.fetch.ahead;
+    t.fetch.tiles -= t.count;
+    first = end;
+  }
+}
+
+// One tile of A against the panels of columns [j, end), b_next apart, beside each other.
+void run_row(const Pass& pass, int64_t tile, int64_t j, int64_t end, GemmTiles t) {
+  const int64_t width = pass.p.width, whole = (end - j) / width, rest = (end - j) % width;
+  const int64_t rows = place(pass, tile, j, t);
+  t.count = whole;
+  t.c_next = width;
+  t.start_next = width;
+  if (whole > 0) run(pass, t, rows, width, Lie::beside);
+  if (rest == 0) return;
+  t.b += whole * t.b_next;
+  t.count = 1;
+  place(pass, tile, j + whole * width, t);
+  run(pass, t, rows, rest, Lie::beside);
+}
+
+// While panel j of an area meets the tiles, they fetch the next panel of B, each a part of it.
+GemmTiles::Fetch next_panel(const GemmPlan& p, const GemmArea& area, Depth depth, int64_t j) {
+  const GemmArgs& g = p.g;
+  const bool same_depth = j + p.width < area.n1;
+  if (!same_depth && depth.k1 >= g.K) return {};
+  const float* next = same_depth ? b_at(g, depth.k0, j + p.width) : b_at(g, depth.k1, area.n0);
+  const int64_t steps = p.kernels.fetch_steps, groups = (depth.k1 - depth.k0) / steps;
+  const int64_t tiles = area.tile1 - area.tile0;
+  const int64_t rows = g.b_transposed ? p.width : steps;  // of B, for that many steps
+  const int64_t units = round_up(ceil_div(rows, tiles), p.kernels.fetch_together);
+  if (g.b_transposed)  // its rows lie along k
+    return {next, units, g.ldb, steps, ceil_div(rows, units), units * g.ldb};
+  return {next, units, g.ldb, units * g.ldb, ceil_div(rows, units), units * groups * g.ldb};
+}
+
+}  // namespace
+
+GemmScratch& gemm_scratch() {
+  thread_local GemmScratch s;
+  return s;
+}
+
+int64_t GemmPlan::l2_columns() const {
+  return std::max<int64_t>(1, kNearFloatsOfLane * kernels.lanes / block_k / width) * width;
+}
+
+void pack_b_panel(const GemmPlan& p, Depth depth, int64_t j, float* dst) {
+  const auto pack = p.g.b_transposed ? p.kernels.pack_transposed : p.kernels.pack;
+  pack(b_at(p.g, depth.k0, j), p.g.ldb, dst, depth.k1 - depth.k0, std::min(p.width, p.g.N - j));
+}
+
+void run_short_area(const GemmPlan& p, const GemmArea& area) {
+  const GemmArgs& g = p.g;
+  const int64_t steps = p.kernels.fetch_steps;
+  float* panel = gemm_scratch().b.get(p.block_k * p.panel);
+  for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
+    const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
+    const Pass pass{p, depth, p.pack_a ? pack_a_tiles(p, area.tile0, area.tile1, depth) : RowsOfA{}};
+    for (int64_t j = area.n0; j < area.n1; j += p.width) {
+      const bool whole = j + p.width <= g.N;
+      GemmTiles t{.b = b_at(g, k0, j), .b_stride = g.ldb};
+      int64_t first = area.tile0;
+      if (p.pack_b)
+        t.fetch = next_panel(p, area, depth, j);
+      else if (p.far_b && p.width == p.panel)  // a few rows ahead; high tiles do it by themselves
+        t.fetch = {t.b + 8 * g.ldb, steps, g.ldb, steps * g.ldb, p.tiles, 0};
+      if (whole && p.pack_b && !g.b_transposed) {
+        t.packed = panel;
+        run_column(pass, first, first + 1, j, t);
+        ++first;
+        t.packed = nullptr;
+        t.fetch.from += t.fetch.ahead;
+        --t.fetch.tiles;
+      } else if (!whole || p.pack_b) {
+        pack_b_panel(p, depth, j, panel);
+      }
+      if (!whole || p.pack_b) {
+        t.b = panel;
+        t.b_stride = p.panel;
+      }
+      run_column(pass, first, area.tile1, j, t);
+    }
+  }
+}
+
+void run_tall_rows(const GemmPlan& p, int64_t first, int64_t last, const PackedB& b) {
+  const GemmArgs& g = p.g;
+  const int64_t block_n = p.l2_columns();
+  const int64_t together = p.pack_a ? packed_tiles(p) : last - first;
+  for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
+    const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
+    for (int64_t group = first; group < last; group += together) {
+      const int64_t group_end = std::min(last, group + together);
+      const Pass pass{p, depth, p.pack_a ? pack_a_tiles(p, group, group_end, depth) : RowsOfA{}};
+      for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
+        for (int64_t tile = group; tile < group_end; ++tile) {
+          const int64_t K = b.depth.k1 - b.depth.k0;
+          GemmTiles t{.b_next = K * p.width, .b = b.data + (j0 - b.n0) * K + (k0 - b.depth.k0) * p.width};
+          t.b_stride = p.width;
+          if (tile + 1 < group_end && !p.pack_a)  // the first panel's turn: the tile of A that will be wanted next
+            t.fetch = {a_at(g, p.tile_row(tile + 1), k0), kTileRows, g.lda, p.kernels.fetch_steps, 1, 0};
+          run_row(pass, tile, j0, std::min(b.n1, j0 + block_n), t);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace qkv::kernels::detail
