@@ -61,6 +61,7 @@ void check(const Setting& s, std::string_view value) {
       }
       refuse(s, value, "one of: " + joined(s.choices));
     case SettingKind::text:
+    case SettingKind::path:
       break;
   }
 }
@@ -75,13 +76,20 @@ Settings& Settings::declare(Setting setting) {
 }
 
 Settings& Settings::integer(std::string name, int64_t value, std::string help, double low, double high) {
-  return declare({std::move(name), std::to_string(value), std::move(help), SettingKind::integer, low, high, {}, false});
+  return declare({std::move(name), std::to_string(value), std::move(help), SettingKind::integer, low, high, {}});
 }
 Settings& Settings::number(std::string name, double value, std::string help, double low, double high) {
-  return declare({std::move(name), shown(value), std::move(help), SettingKind::number, low, high, {}, false});
+  return declare({std::move(name), shown(value), std::move(help), SettingKind::number, low, high, {}});
 }
 Settings& Settings::text(std::string name, std::string value, std::string help) {
   return declare({.name = std::move(name), .value = std::move(value), .help = std::move(help), .choices = {}});
+}
+Settings& Settings::path(std::string name, std::string value, std::string help) {
+  return declare({.name = std::move(name),
+                  .value = std::move(value),
+                  .help = std::move(help),
+                  .kind = SettingKind::path,
+                  .choices = {}});
 }
 Settings& Settings::flag(std::string name, bool value, std::string help) {
   return declare({.name = std::move(name),
@@ -116,6 +124,26 @@ Settings& Settings::when(std::string_view option, std::string_view choice, std::
   return *this;
 }
 
+Settings& Settings::open_to_clients(std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    Setting& s = declared(name);
+    if (s.kind == SettingKind::path) throw ConfigError("setting '" + s.name + "' names a file: no client may set it");
+    s.client = true;
+  }
+  return *this;
+}
+
+void Settings::set_by_client(std::string_view name, std::string_view value) {
+  if (!declared(name).client) {
+    std::vector<std::string> open;
+    for (const Setting& s : all_) {
+      if (s.client) open.push_back(s.name);
+    }
+    throw ConfigError("setting '" + std::string(name) + "' is not open to clients; those that are: " + joined(open));
+  }
+  set(name, value);
+}
+
 void Settings::set(std::string_view name, std::string_view value) {
   Setting& s = declared(name);
   check(s, value);
@@ -145,7 +173,7 @@ bool Settings::has(std::string_view name) const {
 
 const Setting& Settings::find(std::string_view name, SettingKind kind) const {
   for (const Setting& s : all_) {
-    const bool texts = kind == SettingKind::text && s.kind == SettingKind::choice;
+    const bool texts = kind == SettingKind::text && (s.kind == SettingKind::choice || s.kind == SettingKind::path);
     if (s.name == name && (s.kind == kind || texts)) return s;
   }
   throw ConfigError("no setting '" + std::string(name) + "' of that kind");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace qkv {
 
-enum class SettingKind : uint8_t { integer, number, text, flag, choice };
+enum class SettingKind : uint8_t { integer, number, text, flag, choice, path };
 
 /// One option. The command line, config.json, --help and the page all read this declaration.
 struct Setting {
@@ -20,7 +21,8 @@ struct Setting {
   double low = -std::numeric_limits<double>::infinity();  // limits of integer and number, inclusive
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;
-  bool given = false;  // set by somebody, so no preset changes it
+  bool given = false;   // set by somebody, so no preset changes it
+  bool client = false;  // whether one who is not at this machine may set it (the page); never true of a path
 };
 
 /// An ordered list of declared options. Every error is a ConfigError that names the option and what it accepts.
@@ -31,21 +33,28 @@ class Settings {
   Settings& number(std::string name, double value, std::string help, double low = 0,
                    double high = std::numeric_limits<double>::infinity());
   Settings& text(std::string name, std::string value, std::string help);
+  /// A file or folder of this machine.
+  Settings& path(std::string name, std::string value, std::string help);
   Settings& flag(std::string name, bool value, std::string help);
   Settings& choice(std::string name, std::string value, std::vector<std::string> choices, std::string help);
 
   /// With --option choice, the named option that nobody set has this default instead of its usual one.
   Settings& when(std::string_view option, std::string_view choice, std::string_view name, std::string_view value);
 
+  /// Lets clients set these options; all others stay closed to them. Throws ConfigError for a path.
+  Settings& open_to_clients(std::initializer_list<std::string_view> names);
+
   /// Sets a declared option from text, checking kind and limits.
   void set(std::string_view name, std::string_view value);
+  /// The same on behalf of a client: throws ConfigError, listing what is open, for any other option.
+  void set_by_client(std::string_view name, std::string_view value);
   /// Appends another list's declarations (names must be new).
   Settings& include(const Settings& other);
 
   bool has(std::string_view name) const;
   int64_t get_integer(std::string_view name) const;
   double get_number(std::string_view name) const;
-  const std::string& get_text(std::string_view name) const;  // text and choice
+  const std::string& get_text(std::string_view name) const;  // text, choice and path
   bool get_flag(std::string_view name) const;
 
   const std::vector<Setting>& all() const { return all_; }

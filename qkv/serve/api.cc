@@ -32,7 +32,7 @@ std::vector<std::pair<std::string, std::string>> settings_member(const Json& bod
 }
 
 Json settings_json(const Settings& settings) {
-  static constexpr const char* kKinds[] = {"integer", "number", "text", "flag", "choice"};
+  static constexpr const char* kKinds[] = {"integer", "number", "text", "flag", "choice", "path"};
   Json list = Json::array();
   for (const Setting& s : settings.all()) {
     Json one{{"name", s.name}, {"value", s.value}, {"help", s.help}, {"kind", kKinds[static_cast<int>(s.kind)]}};

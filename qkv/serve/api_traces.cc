@@ -139,7 +139,7 @@ void add_trace_routes(HttpServer& server, ModelStore& models, TraceStore& traces
     std::lock_guard lock(model->mutex);
     const std::vector<std::string> inputs = model->task->examples(kExamples);
     Json out{{"examples", inputs}};
-    if (model->kind == "images") {
+    if (model->input == InputKind::picture) {
       for (const std::string& input : inputs) {
         const TracedExample e = model->task->trace(input);
         if (e.picture) out["pictures"].push_back(picture_json(*e.picture));

@@ -90,8 +90,8 @@ std::shared_ptr<LoadedModel> ModelStore::open(const std::string& id, const std::
   auto model = std::make_shared<LoadedModel>();
   model->run = run.path;
   model->checkpoint = which;
-  model->kind = run.task;
   const RunFolder folder = RunFolder::open(run.path);
+  model->input = folder.spec().input;
   model->task = folder.make_task();
   const bool own_choice = checkpoint.empty() && finished;
   const std::string file = folder.load_weights(parameters_of(*model->task), own_choice ? "" : which);

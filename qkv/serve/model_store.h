@@ -26,7 +26,7 @@ struct RunInfo {
 struct LoadedModel {
   std::mutex mutex;
   std::string run, checkpoint;
-  std::string kind;     // the task's name
+  InputKind input = InputKind::text;
   std::string weights;  // the folder they came from: a step's number or "average"
   std::unique_ptr<Task> task;
 };

@@ -39,7 +39,8 @@ void declare_gpt(Settings& s) {
       .integer("width", 256, "width of a token's vector", 1, kWidest)
       .integer("block", 128, "longest sequence", 8, 1e6)
       .flag("tied", false, "one table for the tokens read and the scores of those written")
-      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95);
+      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
+      .open_to_clients({"attention", "positions", "layers", "heads", "width", "block", "tied", "dropout"});
 }
 
 Gpt make_gpt(const Settings& s, int64_t vocabulary) {

@@ -347,7 +347,9 @@ Settings reverse_settings() {
       .integer("heads", 4, "heads of multi-head attention", 1, 1024)
       .integer("kq", 0, "width of projected queries and keys; 0: the hidden width", 0, kWidest)
       .choice("normaliser", "softmax", {"softmax", "sparsemax", "entmax15", "hard"}, "how scores become weights")
-      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95);
+      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
+      .open_to_clients({"attention", "alphabet", "min-length", "max-length", "train-size", "validation-size", "hidden",
+                        "embedding", "layers", "cell", "heads", "kq", "normaliser", "dropout"});
   s.set("epochs", "30");
   s.set("lr", "0.004");
   s.set("weight-decay", "0");

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,16 @@ struct TracedExample {
   std::vector<int64_t> written = {};  // ids of the tokens of `target`, where a trace may be made to begin with others
 };
 
+/// What a task works on, one at a time.
+enum class InputKind : uint8_t {
+  text,      // a line of it
+  question,  // a line that asks, or the name of whom is asked about
+  picture,   // a PNG's path, "data:image/png;base64,…", or "val:17" and "test:17", the number of one of its own
+};
+const char* name_of(InputKind kind);
+/// Whether an input is what it says and names no file of this machine: only such ones are taken from clients.
+bool names_no_file(InputKind kind, std::string_view input);
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -125,7 +136,6 @@ class Task {
   virtual bool samples() const { return false; }
   /// From now on maps what the vocabulary lacks to what it has, instead of refusing it; false where nothing is refused.
   virtual bool replace_missing() { return false; }
-  /// Tasks on pictures take a PNG's path, "data:image/png;base64,…", or "val:17", the number of a validation example.
   virtual TracedExample trace(const std::string& input) = 0;
   /// The same with an output that begins with these tokens, whatever the model would have chosen: what if it had said
   /// this? Throws ConfigError where nothing is written, and for tokens there are not.
@@ -160,7 +170,8 @@ struct TaskSpec {
   Settings (*settings)();  // every option of a run, training_settings() included, with this task's defaults
   /// Makes the task; assets is a run folder to read from, or empty for a new run.
   std::unique_ptr<Task> (*make)(const Settings& settings, const std::string& assets);
-  const char* about = "";  // a paragraph for reports: what is learnt, and what to look for
+  InputKind input = InputKind::text;  // what predict and trace take
+  const char* about = "";             // a paragraph for reports: what is learnt, and what to look for
 };
 
 /// All tasks. A new task is one file and one row here.

@@ -11,16 +11,36 @@ namespace qkv {
 namespace {
 
 constexpr TaskSpec kTasks[] = {
-    {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, kReverseAbout},
+    {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, InputKind::text,
+     kReverseAbout},
     {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate,
-     kTranslateAbout},
-    {"images", "the class of a picture, from its patches", images_settings, make_images, kImagesAbout},
+     InputKind::text, kTranslateAbout},
+    {"images", "the class of a picture, from its patches", images_settings, make_images, InputKind::picture,
+     kImagesAbout},
     {"knowledge", "where people were born, learnt by reading about them", knowledge_settings, make_knowledge,
-     kKnowledgeAbout},
-    {"text", "any text, predicted token by token, and written on", text_settings, make_text, kTextAbout},
+     InputKind::question, kKnowledgeAbout},
+    {"text", "any text, predicted token by token, and written on", text_settings, make_text, InputKind::text,
+     kTextAbout},
 };
 
 }  // namespace
+
+const char* name_of(InputKind kind) {
+  switch (kind) {
+    case InputKind::text:
+      return "text";
+    case InputKind::question:
+      return "question";
+    case InputKind::picture:
+      return "picture";
+  }
+  return "";
+}
+
+bool names_no_file(InputKind kind, std::string_view input) {
+  return kind != InputKind::picture || input.starts_with("data:") || input.starts_with("val:") ||
+         input.starts_with("test:");
+}
 
 std::span<const TaskSpec> task_table() { return kTasks; }
 

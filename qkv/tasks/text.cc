@@ -259,11 +259,12 @@ std::vector<std::string> Text::examples(int64_t n) {
 Settings text_settings() {
   Settings s = training_settings();
   declare_gpt(s);
-  s.text("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
+  s.path("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
       .choice("tokenizer", "char", {"char", "unigram", "bpe", "word"}, "how text is cut into tokens")
       .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
       .number("val-share", 0.1, "part of the text, at its end, kept for validation", 0.001, 0.9)
-      .integer("generated-size", 5000, "sentences of the generated text", 100, 1e6);
+      .integer("generated-size", 5000, "sentences of the generated text", 100, 1e6)
+      .open_to_clients({"tokenizer", "vocabulary", "val-share", "generated-size"});
   s.set("epochs", "5");
   s.set("batch", "32");
   s.set("lr", "0.001");

@@ -26,8 +26,10 @@ Settings training_settings() {
       .integer("average", 0, "average the weights of this many last checkpoints at the end; 0: no", 0, kMost)
       .integer("patience", 0, "stop after this many evaluations without a new best; 0: no", 0, kMost)
       .integer("log-every", 20, "updates between lines of metrics.jsonl", 1, kMost)
-      .text("from", "", "start from the weights and the vocabulary of this run instead of random ones")
-      .text("from-weights", "", "which of its weights: best, last, average or a step [average, else best]");
+      .path("from", "", "start from the weights and the vocabulary of this run instead of random ones")
+      .text("from-weights", "", "which of its weights: best, last, average or a step [average, else best]")
+      .open_to_clients({"seed", "epochs", "steps", "batch", "accumulate", "optimizer", "lr", "weight-decay", "momentum",
+                        "clip", "schedule", "warmup", "final-lr", "eval-every", "patience"});
   return s;
 }
 

@@ -30,6 +30,7 @@ Json to_json(const Setting& s) {
       return s.value == "true";
     case SettingKind::text:
     case SettingKind::choice:
+    case SettingKind::path:
       break;
   }
   return s.value;

@@ -149,6 +149,20 @@ TEST(Settings, APresetChangesWhatNobodySet) {
   EXPECT_THROW(s.when("model", "b", "layers", "many"), ConfigError);
 }
 
+TEST(Settings, ClientsSetOnlyWhatIsOpenedToThemAndNeverAPath) {
+  Settings s;
+  s.integer("width", 8, "").text("name", "", "").path("data", "", "").open_to_clients({"width"});
+  s.set_by_client("width", "16");
+  EXPECT_EQ(s.get_integer("width"), 16);
+  for (const char* closed : {"name", "data", "other"}) EXPECT_THROW(s.set_by_client(closed, "x"), ConfigError);
+  EXPECT_THROW(s.set_by_client("width", "-1"), ConfigError);
+  EXPECT_THROW(s.open_to_clients({"data"}), ConfigError);
+  EXPECT_EQ(s.get_text("data"), "");
+  Settings all;
+  all.include(s);
+  EXPECT_TRUE(all.all()[0].client);
+}
+
 TEST(Settings, RefusalsNameTheOptionAndWhatItAccepts) {
   Settings s;
   s.integer("hidden", 128, "width", 1, 4096).choice("cell", "lstm", {"lstm", "gru"}, "");

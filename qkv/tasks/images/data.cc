@@ -126,11 +126,12 @@ std::optional<int64_t> number_of(const std::string& input, std::string_view set,
 }  // namespace
 
 void declare_image_data(Settings& s) {
-  s.text("data", "",
+  s.path("data", "",
          "folder of IDX files or of PNG files, one folder a class; shapes: generated; empty: Fashion-MNIST where "
          "Debian installs it, else shapes")
       .integer("train-size", 0, "training and validation images together; 0: all there are (4,000 shapes)", 0, 1e9)
-      .integer("validation-size", 5000, "of these, images kept for validation; at most a fifth", 1, 1e9);
+      .integer("validation-size", 5000, "of these, images kept for validation; at most a fifth", 1, 1e9)
+      .open_to_clients({"train-size", "validation-size"});
 }
 
 ImageTaskData::ImageTaskData(const Settings& s, const std::string& assets)

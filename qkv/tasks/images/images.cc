@@ -315,7 +315,9 @@ Settings images_settings() {
       .number("erase", 0, "augmentation: how often a rectangle is blanked", 0, 1)
       .number("cutmix", 0,
               "augmentation: how often the images of a batch get a rectangle of another one, and its class by the area",
-              0, 1);
+              0, 1)
+      .open_to_clients({"attention", "patch", "width", "layers", "heads", "inner", "pooling", "positions", "shown",
+                        "dropout", "label-smoothing", "shift", "flip", "erase", "cutmix"});
   s.set("epochs", "12");
   s.set("batch", "128");
   s.set("lr", "0.002");

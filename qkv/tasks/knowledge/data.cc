@@ -87,7 +87,7 @@ void hold_back(KnowledgeCorpus& corpus, int64_t held) {
 
 void declare_knowledge_data(Settings& s) {
   s.choice("stage", "pretrain", {"pretrain", "finetune"}, "read documents, or learn to answer questions")
-      .text("data", "", "folder with wiki.txt, birth_places_train.tsv and birth_dev.tsv; empty: invented people")
+      .path("data", "", "folder with wiki.txt, birth_places_train.tsv and birth_dev.tsv; empty: invented people")
       .integer("held", 100, "training pairs kept from training, to validate with", 0, 1e6)
       .number("span", 0.25, "part of a document that a random span hides on average", 0.01, 0.5)
       .flag("third-mask", true, "⁇ also ends the hidden span")
@@ -107,7 +107,9 @@ void declare_knowledge_data(Settings& s) {
       .integer("people", 300, "people of the generated corpus", 10, 1e5)
       .integer("places", 20, "places of the generated corpus", 2, 1e4)
       .integer("documents", 3, "documents about each person of the generated corpus", 1, 8)
-      .integer("generated-seed", 1, "seed of the generated corpus, the same for all runs of a study", 0);
+      .integer("generated-seed", 1, "seed of the generated corpus, the same for all runs of a study", 0)
+      .open_to_clients({"stage", "held", "span", "third-mask", "random-start", "names", "answers", "ask", "loss",
+                        "span-weight", "questions", "people", "places", "documents", "generated-seed"});
 }
 
 KnowledgeData::KnowledgeData(const Settings& s, const std::string& assets)

@@ -40,12 +40,12 @@ ParallelCorpus read_corpus(const Settings& s) {
 }  // namespace
 
 void declare_translation_data(Settings& s) {
-  s.text("data", "", "folder with train, val and test* in two languages (Multi30k layout); empty: generated text")
+  s.path("data", "", "folder with train, val and test* in two languages (Multi30k layout); empty: generated text")
       .text("source-lang", "de", "language translated from, as the files' names end")
       .text("target-lang", "en", "language translated to");
   for (const char* set : {"train", "val", "test"}) {
-    s.text(std::string(set) + "-src", "", std::string(set) + " text in the source language (instead of --data)");
-    s.text(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
+    s.path(std::string(set) + "-src", "", std::string(set) + " text in the source language (instead of --data)");
+    s.path(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
   }
   s.integer("generated-size", 4000, "pairs of the generated corpus", 100, 1e6)
       .choice("tokenizer", "unigram", {"unigram", "bpe", "word", "char"}, "how text is cut into tokens")
@@ -53,7 +53,8 @@ void declare_translation_data(Settings& s) {
       .flag("joint", true, "one vocabulary for both languages")
       .integer("min-count", 2, "words and characters seen less often are unknown", 1, 1e6)
       .number("sampling", 0.3, "draw segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
-      .integer("max-tokens", 128, "longer pairs are left out of training", 2, 100000);
+      .integer("max-tokens", 128, "longer pairs are left out of training", 2, 100000)
+      .open_to_clients({"generated-size", "tokenizer", "vocabulary", "joint", "min-count", "sampling", "max-tokens"});
 }
 
 std::vector<int64_t> EncodedPairs::costs() const {

@@ -112,7 +112,10 @@ void declare_translation_model(Settings& s) {
               "transformer: how a token's place is known")
       .integer("longest", 512, "transformer: learned positions; tokens further on share the last one", 1, 100000)
       .choice("tying", "all", {"all", "output", "none"},
-              "transformer: one table for both embeddings and the output, for target and output, or three");
+              "transformer: one table for both embeddings and the output, for target and output, or three")
+      .open_to_clients({"model", "attention", "layers", "heads", "normaliser", "dropout", "cell", "placement",
+                        "embedding", "hidden", "kq", "width", "inner", "self-attention", "norm", "positions", "longest",
+                        "tying"});
   s.when("model", "transformer", "attention", "multi-head").when("model", "transformer", "layers", "3");
   s.when("model", "transformer", "dropout", "0.3");
 }

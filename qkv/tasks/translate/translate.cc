@@ -368,7 +368,8 @@ Settings translate_settings() {
       .number("teacher-forcing", 1, "probability that the decoder is fed the right token (recurrent model)", 0, 1)
       .flag("eval-bleu", true, "translate the validation set at each evaluation and keep the best by BLEU")
       .integer("beam", 5, "hypotheses kept when a test set is translated", 1, 100)
-      .number("length-penalty", 1, "alpha of the length penalty there", 0, 10);
+      .number("length-penalty", 1, "alpha of the length penalty there", 0, 10)
+      .open_to_clients({"batch-tokens", "label-smoothing", "teacher-forcing", "eval-bleu", "beam", "length-penalty"});
   for (const auto& [name, value] : {std::pair{"epochs", "16"},
                                     {"lr", "0.001"},
                                     {"schedule", "cosine"},
