@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "bench/bench.h"
 #include "bench/peer_process.h"
 #include "qkv/base/parallel.h"
+#include "qkv/io/json.h"
 #include "qkv/kernels/machine.h"
 #include "tests/attention_data.h"
 
@@ -213,8 +213,9 @@ class Bench {
                                     {"lens", data.key_lens},
                                     {"sets", sets}};
     for (const auto& peer : peers_) {
-      const auto ways = nlohmann::json::parse(peer->ask("case " + request.dump()), nullptr, false);
-      if (!ways.is_array()) continue;
+      const std::string answer = peer->ask("case " + request.dump());
+      if (answer.empty()) continue;
+      const Json ways = parse_json(answer, {.where = "the peer's answer"});
       for (const std::string way : ways) {
         all.push_back({way,
                        [&peer, way](double seconds) {

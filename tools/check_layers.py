@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that each layer includes only the layers before it, and that only kernels/ names Highway."""
+"""Checks that each layer includes only the layers before it, and that only kernels/ names Highway and only io/json.cc parses JSON."""
 import pathlib
 import re
 import sys
 
 LAYERS = "base kernels core ops nn optim models io view data tasks train lab serve app".split()
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+JSON_PARSE = re.compile(r"\bjson::(parse|accept|from_\w+)\(", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
 
@@ -22,6 +23,8 @@ def problems():
         if not lines or not lines[0].startswith("//"):
             yield f"{name}:1: a file opens with one sentence about it"
         for number, line in enumerate(lines, 1):
+            if JSON_PARSE.search(line) and name != pathlib.Path("qkv/io/json.cc"):
+                yield f"{name}:{number}: JSON is parsed by qkv/io/json.h alone"
             found = INCLUDE.match(line)
             if not found:
                 continue

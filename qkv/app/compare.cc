@@ -3,19 +3,17 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/train/run_report.h"
 #include "qkv/view/drawing.h"
 
 namespace qkv::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter =
     "Examples:\n"
@@ -65,7 +63,7 @@ std::string comparison_json(const Comparison& c, const std::vector<ReportedRun>&
   Json list = Json::array();
   double seconds = 0;
   for (const ReportedRun& r : runs) {
-    list.push_back(Json::parse(result_json(r.result, r.settings)));
+    list.push_back(parse_json(result_json(r.result, r.settings), {.where = r.result.run}));
     seconds += r.result.training.state.seconds;
   }
   return Json{{"task", c.spec->name},
@@ -110,12 +108,7 @@ Arguments stored_arguments(const std::string& folder) {
     throw IoError("no comparison in " + folder +
                   ": there is no compare.json; single runs go on with 'qkv train --resume'");
   }
-  const std::string text = read_text(file, uint64_t{1} << 20);
-  try {
-    return Json::parse(text).at("arguments").get<Arguments>();
-  } catch (const Json::exception&) {
-    throw IoError(file + ": not the record of a comparison");
-  }
+  return JsonObject(read_json(file, "the record of a comparison"), file).texts("arguments");
 }
 
 /// Declares and reads the options; false after --help.

@@ -6,16 +6,14 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "qkv/app/console.h"
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/tasks/knowledge/data.h"
 
 namespace qkv::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double kCores = 2, kSecondsAnHour = 3600;
 
@@ -104,8 +102,8 @@ bool answer(const Part& part, const std::string& path, const Settings& settings,
       return false;
     }
   }
-  const Json result = Json::parse(read_text(path + "/result.json", uint64_t{1} << 24));
-  point.exact_match = result.at("exact_match").get<double>();
+  const std::string file = path + "/result.json";
+  point.exact_match = JsonObject(read_json(file, "the result of a run"), file).number("exact_match", 0, 1);
   const std::vector<EvaluationRecord> history = RunFolder::open(path).history();
   if (!history.empty()) point.held_match = metric_of(history.back().validation, "exact_match");
   return true;
@@ -254,18 +252,18 @@ std::vector<StudyResult> study_results(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return results;
   try {
-    const Json all = Json::parse(read_text(file, uint64_t{1} << 24));
-    for (const Json& r : all.at("rows")) {
-      results.push_back({r.at("row"), r.at("parameters"), {}});
-      for (const Json& p : r.at("points")) {
-        StudyPoint point{p.at("epochs"),      p.at("machine_hours"), std::nullopt,
-                         p.at("exact_match"), p.at("held_match"),    p.at("run")};
-        if (!p.at("reading_loss").is_null()) point.reading_loss = p.at("reading_loss").get<double>();
+    const Json all = read_json(file, "the results of a study");
+    for (const JsonObject& r : JsonObject(all, file).objects("rows")) {
+      results.push_back({r.text("row"), r.integer("parameters"), {}});
+      for (const JsonObject& p : r.objects("points")) {
+        StudyPoint point{p.integer("epochs"),     p.number("machine_hours", 0), std::nullopt,
+                         p.figure("exact_match"), p.figure("held_match"),       p.text("run")};
+        if (!p.json().at("reading_loss").is_null()) point.reading_loss = p.figure("reading_loss");
         results.back().points.push_back(std::move(point));
       }
     }
-  } catch (const Json::exception&) {
-    throw IoError(file + ": not the results of a study; remove it, the runs beside it stay");
+  } catch (const JsonError& e) {
+    throw IoError(std::string(e.what()) + "; remove it, the runs beside it stay");
   }
   return results;
 }

@@ -3,19 +3,17 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/knowledge_study.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/tasks/knowledge/knowledge.h"
 
 namespace qkv::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter =
     "Examples:\n"
@@ -74,11 +72,7 @@ Arguments stored_arguments(const std::string& folder) {
   if (std::error_code error; !std::filesystem::exists(file, error)) {
     throw IoError("no study in " + folder + ": there is no study.json; runs go on with 'qkv train --resume'");
   }
-  try {
-    return Json::parse(read_text(file, uint64_t{1} << 20)).at("arguments").get<Arguments>();
-  } catch (const Json::exception&) {
-    throw IoError(file + ": not the record of a study");
-  }
+  return JsonObject(read_json(file, "the record of a study"), file).texts("arguments");
 }
 
 /// `arguments` without an option and its value.

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "qkv/base/error.h"
 #include "qkv/data/text_file.h"
 #include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
+#include "qkv/io/json.h"
 
 namespace qkv {
 namespace {
@@ -117,16 +117,13 @@ void CharVocabulary::save(const std::string& folder) const {
 
 CharVocabulary CharVocabulary::load(const std::string& folder) {
   const std::string path = folder + kVocabularyFile;
-  try {
-    const std::string text = nlohmann::json::parse(read_text(path)).at("characters");
-    const std::u32string characters = utf8_to_code_points(text);
-    if (!characters.empty() && std::is_sorted(characters.begin(), characters.end(), std::less_equal<>())) {
-      return of_text(text);
-    }
-  } catch (const nlohmann::json::exception&) {
-    // Falls through to the one message.
+  const Json json = read_json(path, "a vocabulary of characters");
+  const std::string& text = JsonObject(json, path).text("characters");
+  const std::u32string characters = utf8_to_code_points(text);
+  if (!characters.empty() && std::is_sorted(characters.begin(), characters.end(), std::less_equal<>())) {
+    return of_text(text);
   }
-  throw IoError("cannot read " + path + ": it is not a vocabulary of characters");
+  throw IoError(path + ": not a vocabulary of characters");
 }
 
 std::vector<int64_t> corrupt_span(std::span<const int64_t> document, const SpanOptions& options, Rng& rng) {

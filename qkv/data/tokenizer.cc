@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "qkv/base/error.h"
@@ -11,10 +10,12 @@
 #include "qkv/data/sentencepiece_tokenizer.h"
 #include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
+#include "qkv/io/json.h"
 
 namespace qkv {
 namespace {
 
+constexpr uint64_t kLargestVocabulary = uint64_t{1} << 28;
 constexpr std::string_view kJoiner = "\uFFED";
 constexpr const char* kMarks[] = {"<pad>", "<unk>", "<s>", "</s>"};
 
@@ -31,7 +32,7 @@ class ListedTokenizer : public Tokenizer {
     return pieces_[static_cast<size_t>(id)];
   }
   void save(const std::string& folder, const std::string& name) const override {
-    nlohmann::json json = {{"kind", kind()}, {"pieces", pieces_}, {"lowercase", lowercase()}};
+    const nlohmann::json json = {{"kind", kind()}, {"pieces", pieces_}, {"lowercase", lowercase()}};
     write_file_atomic(folder + "/" + name + ".json", json.dump(0) + "\n");
   }
 
@@ -134,18 +135,17 @@ std::shared_ptr<const Tokenizer> train_chars(std::span<const std::string> lines,
 }
 
 std::shared_ptr<const Tokenizer> load_listed(const std::string& path) {
-  try {
-    const nlohmann::json json = nlohmann::json::parse(read_text(path));
-    auto pieces = json.at("pieces").get<std::vector<std::string>>();
-    const std::string kind = json.at("kind");
-    const bool marked = pieces.size() > static_cast<size_t>(kSpecialIds) &&
-                        std::equal(std::begin(kMarks), std::end(kMarks), pieces.begin());
-    if (marked && kind == "word") return std::make_shared<WordTokenizer>(std::move(pieces), json.at("lowercase"));
-    if (marked && kind == "char") return std::make_shared<CharTokenizer>(std::move(pieces));
-  } catch (const nlohmann::json::exception&) {
-    // Falls through to the one message.
-  }
-  throw IoError("cannot read " + path + ": it is not a vocabulary of words or characters");
+  const JsonSource source{
+      .where = "cannot read " + path, .what = "a vocabulary of words or characters", .most_bytes = kLargestVocabulary};
+  const Json json = parse_json(read_text(path, source.most_bytes), source);
+  const JsonObject listed(json, source.where);
+  auto pieces = listed.texts("pieces");
+  const std::string& kind = listed.text("kind");
+  const bool marked = pieces.size() > static_cast<size_t>(kSpecialIds) &&
+                      std::equal(std::begin(kMarks), std::end(kMarks), pieces.begin());
+  if (marked && kind == "word") return std::make_shared<WordTokenizer>(std::move(pieces), listed.flag("lowercase"));
+  if (marked && kind == "char") return std::make_shared<CharTokenizer>(std::move(pieces));
+  throw IoError(source.where + ": not " + source.what);
 }
 
 bool keeps_word_together(char32_t c) {

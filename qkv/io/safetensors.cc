@@ -5,17 +5,15 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 
 namespace qkv {
 namespace {
-
-using nlohmann::json;
 
 constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 
@@ -27,13 +25,6 @@ size_t dtype_size(std::string_view dtype) {
     if (name == dtype) return size;
   }
   return 0;
-}
-
-// Names come from the file: keep the message on one line and of bounded length.
-std::string shown(std::string_view name) {
-  std::string out;
-  for (const char c : name.substr(0, 120)) out += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
-  return "'" + out + (name.size() > 120 ? "...'" : "'");
 }
 
 // Bytes of a tensor of this shape and item size; nothing when that does not fit in 63 bits.
@@ -48,27 +39,7 @@ std::optional<uint64_t> tensor_bytes(const Shape& shape, size_t item) {
   return empty ? 0 : bytes;
 }
 
-// nlohmann keeps the last of two equal keys; a file with two is refused instead, and so is one nested too deeply.
-json parse_header(std::string_view text, const std::string& file) {
-  std::vector<std::set<std::string>> keys;
-  std::string problem;
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    if (depth > 8 && problem.empty()) problem = "is nested too deeply";
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end && !keys.empty()) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.empty()) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second && problem.empty()) problem = "has " + shown(key) + " twice";
-    }
-    return problem.empty();
-  };
-  const json header = json::parse(text.begin(), text.end(), watch, false);
-  if (!problem.empty()) throw IoError(file + ": the safetensors header " + problem);
-  if (!header.is_object()) throw IoError(file + ": the safetensors header is not a JSON object");
-  return header;
-}
-
-int64_t unsigned_number(const json& value, const std::string& where, const char* what) {
+int64_t unsigned_number(const Json& value, const std::string& where, const char* what) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
     throw IoError(where + ": " + what + " is not a list of whole numbers");
   }
@@ -76,7 +47,7 @@ int64_t unsigned_number(const json& value, const std::string& where, const char*
 }
 
 // One entry of the header. `where` is "FILE: tensor 'NAME'".
-Safetensor read_entry(const std::string& name, const json& entry, const std::string& where) {
+Safetensor read_entry(const std::string& name, const Json& entry, const std::string& where) {
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
       !entry.contains("data_offsets")) {
     throw IoError(where + ": expected exactly dtype, shape and data_offsets");
@@ -85,12 +56,12 @@ Safetensor read_entry(const std::string& name, const json& entry, const std::str
   tensor.name = name;
   if (entry["dtype"].is_string()) tensor.dtype = entry["dtype"].get<std::string>();
   const size_t item = dtype_size(tensor.dtype);
-  if (item == 0) throw IoError(where + ": unknown dtype " + shown(tensor.dtype));
-  const json& shape = entry["shape"];
+  if (item == 0) throw IoError(where + ": unknown dtype " + quoted_name(tensor.dtype));
+  const Json& shape = entry["shape"];
   if (!shape.is_array()) throw IoError(where + ": shape is not a list of whole numbers");
   if (shape.size() > Shape::kMaxRank) throw IoError(where + ": more than 8 dimensions");
-  for (const json& size : shape) tensor.shape.push_back(unsigned_number(size, where, "shape"));
-  const json& offsets = entry["data_offsets"];
+  for (const Json& size : shape) tensor.shape.push_back(unsigned_number(size, where, "shape"));
+  const Json& offsets = entry["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2) throw IoError(where + ": data_offsets is not a pair");
   tensor.begin = static_cast<size_t>(unsigned_number(offsets[0], where, "data_offsets"));
   tensor.end = static_cast<size_t>(unsigned_number(offsets[1], where, "data_offsets"));
@@ -106,7 +77,7 @@ Safetensor read_entry(const std::string& name, const json& entry, const std::str
 void check_tiling(const std::vector<Safetensor>& tensors, size_t data_bytes, const std::string& file) {
   size_t at = 0;
   for (const Safetensor& tensor : tensors) {
-    const std::string where = file + ": tensor " + shown(tensor.name);
+    const std::string where = file + ": tensor " + quoted_name(tensor.name);
     if (tensor.end > data_bytes) {
       throw IoError(where + ": truncated file: its data end at byte " + std::to_string(tensor.end) +
                     ", the file holds " + std::to_string(data_bytes));
@@ -124,7 +95,7 @@ template <class T>
 std::vector<T> values(const SafetensorsFile& file, std::string_view name, const Shape& shape, const char* dtype) {
   const Safetensor& tensor = file.at(name);
   if (tensor.dtype != dtype || !(tensor.shape == shape)) {
-    throw IoError(file.name() + ": tensor " + shown(name) + " is " + tensor.dtype + " " + tensor.shape.str() +
+    throw IoError(file.name() + ": tensor " + quoted_name(name) + " is " + tensor.dtype + " " + tensor.shape.str() +
                   ", expected " + dtype + " " + shape.str());
   }
   const std::span<const std::byte> bytes = file.bytes(tensor);
@@ -149,12 +120,12 @@ void save_safetensors(const std::string& path, const std::vector<SafetensorView>
   std::stable_sort(order.begin(), order.end(), [](const SafetensorView* a, const SafetensorView* b) {
     return dtype_size(a->dtype) > dtype_size(b->dtype);
   });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  Json header = Json::object();
   std::set<std::string_view> names;
   if (!metadata.empty()) header["__metadata__"] = metadata;
   size_t at = 0;
   for (const SafetensorView* tensor : order) {
-    const std::string where = "[safetensors] " + path + ": tensor " + shown(tensor->name);
+    const std::string where = "[safetensors] " + path + ": tensor " + quoted_name(tensor->name);
     if (tensor->name == "__metadata__" || !names.insert(tensor->name).second) {
       throw ShapeError(where + ": name used twice");
     }
@@ -171,7 +142,7 @@ void save_safetensors(const std::string& path, const std::vector<SafetensorView>
   std::string text;
   try {
     text = header.dump();
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Json::exception&) {
     throw IoError("cannot write " + path + ": a tensor name or metadata value is not valid UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
@@ -202,11 +173,13 @@ SafetensorsFile SafetensorsFile::parse(Bytes bytes, const std::string& name) {
                   std::to_string(rest.size()) + " are left");
   }
   if (length == 0 || rest[0] != '{') throw IoError(name + ": not a safetensors file (no JSON header)");
-  const json header = parse_header(rest.substr(0, length), name);
+  const Json header = parse_json(
+      rest.substr(0, length),
+      {.where = name + ": the safetensors header", .what = "a JSON object", .most_bytes = kMaxHeader, .most_depth = 8});
   file.data_offset_ = 8 + length;
   for (const auto& [key, entry] : header.items()) {
     if (key != "__metadata__") {
-      file.tensors_.push_back(read_entry(key, entry, name + ": tensor " + shown(key)));
+      file.tensors_.push_back(read_entry(key, entry, name + ": tensor " + quoted_name(key)));
       continue;
     }
     if (!entry.is_object()) throw IoError(name + ": __metadata__ is not an object of strings");
@@ -229,7 +202,7 @@ const Safetensor* SafetensorsFile::find(std::string_view tensor) const {
 
 const Safetensor& SafetensorsFile::at(std::string_view tensor) const {
   if (const Safetensor* found = find(tensor)) return *found;
-  throw IoError(name_ + ": no tensor " + shown(tensor));
+  throw IoError(name_ + ": no tensor " + quoted_name(tensor));
 }
 
 std::span<const std::byte> SafetensorsFile::bytes(const Safetensor& tensor) const {

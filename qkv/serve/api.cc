@@ -7,6 +7,10 @@
 
 namespace qkv::serve {
 
+Json request_json(const HttpRequest& request) {
+  return parse_json(request.body, {.where = "the request", .what = "the JSON this route expects"});
+}
+
 HttpResponse json_response(const Json& body, int status) {
   return {.status = status,
           .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),

@@ -19,7 +19,7 @@ void add_lab_routes(HttpServer& server) {
     const lab::Experiment& e = lab::find_experiment(r.parts[0]);
     Settings settings = e.settings();
     if (!r.body.empty()) {
-      for (const auto& [name, value] : settings_member(Json::parse(r.body))) settings.set(name, value);
+      for (const auto& [name, value] : settings_member(request_json(r))) settings.set(name, value);
     }
     return HttpResponse{.body = lab::result_json(e, settings, e.run(settings), true),
                         .headers = {{"Cache-Control", "no-store"}}};

@@ -1,18 +1,18 @@
 // What the files of the API share: JSON answers and the members of requests.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "qkv/base/settings.h"
+#include "qkv/io/json.h"
 #include "qkv/serve/api.h"
 
 namespace qkv::serve {
 
-using Json = nlohmann::ordered_json;
-
+/// The body as JSON. Throws JsonError, which is answered with 400.
+Json request_json(const HttpRequest& request);
 HttpResponse json_response(const Json& body, int status = 200);
 /// A member that is text or a whole number, as text. Throws HttpError 400 naming the field.
 std::string text_member(const Json& body, const char* name, const std::string& otherwise = "");

@@ -29,9 +29,11 @@ Json metrics_json(const std::string& folder, int64_t from) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   size_t begin = 0;
   for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    Json record = Json::parse(text.begin() + static_cast<int64_t>(begin), text.begin() + static_cast<int64_t>(end),
-                              nullptr, false);
-    if (!record.is_discarded()) out["records"].push_back(std::move(record));
+    try {
+      out["records"].push_back(parse_json(std::string_view(text).substr(begin, end - begin), {.where = "metrics"}));
+    } catch (const JsonError&) {
+      // A damaged line is left out.
+    }
     begin = end + 1;
   }
   out["next"] = from + static_cast<int64_t>(begin);
@@ -51,7 +53,7 @@ void add_run_routes(HttpServer& server, ModelStore& models, Trainings& trainings
       },
       Work::light);
   server.post("/api/runs", [&](const HttpRequest& r) {
-    const Json body = Json::parse(r.body);
+    const Json body = request_json(r);
     return json_response({{"id", trainings.start(text_member(body, "task", "reverse"), settings_member(body))}}, 201);
   });
   server.remove("/api/runs/([^/]+)", [&](const HttpRequest& r) {

@@ -148,7 +148,7 @@ void add_trace_routes(HttpServer& server, ModelStore& models, TraceStore& traces
     return json_response(out);
   });
   server.post("/api/trace", [&](const HttpRequest& r) {
-    const Json body = Json::parse(r.body);
+    const Json body = request_json(r);
     const auto trace = traces.make({.model = text_member(body, "model"),
                                     .checkpoint = text_member(body, "checkpoint"),
                                     .input = text_member(body, "input"),

@@ -10,17 +10,17 @@
 #include <exception>
 #include <list>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/serve/connection.h"
 
 namespace qkv::serve {
 namespace {
 
 std::string error_body(const std::string& what, const std::string& field) {
-  nlohmann::json body{{"error", what}};
+  Json body{{"error", what}};
   if (!field.empty()) body["field"] = field;
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -185,6 +185,8 @@ struct HttpServer::Impl {
       } catch (const HttpError& e) {
         refuse(to, e.status(), e.what(), e.field());
       } catch (const ConfigError& e) {
+        refuse(to, 400, e.what());
+      } catch (const JsonError& e) {
         refuse(to, 400, e.what());
       } catch (const nlohmann::json::exception&) {
         refuse(to, 400, "the request is not the JSON this route expects");

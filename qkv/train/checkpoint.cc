@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/io/parameters_file.h"
 #include "qkv/train/run_folder.h"
 
@@ -15,7 +15,6 @@ namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kDigits = 8;
 constexpr uint64_t kStateLimit = uint64_t{1} << 20;
@@ -32,31 +31,31 @@ Json to_json(const TrainState& s) {
           {"evaluations", s.evaluations},
           {"evaluations_since_best", s.evaluations_since_best},
           {"best_step", s.best_step},
-          {"best", s.best},
+          {"best", figure_json(s.best)},
           {"stopped", s.stopped},
           {"rng", {{"seed", s.seed}, {"counter", s.step}}},
           {"metrics_bytes", s.metrics_bytes},
           {"events_bytes", s.events_bytes}};
 }
 
-TrainState state_from(const Json& j) {
+TrainState state_from(const JsonObject& j) {
   TrainState s;
-  j.at("step").get_to(s.step);
-  j.at("epoch").get_to(s.epoch);
-  j.at("batch").get_to(s.batch);
-  j.at("tokens").get_to(s.tokens);
-  j.at("seconds").get_to(s.seconds);
-  s.cpu_seconds = j.value("cpu_seconds", 0.0);
-  j.at("loss_sum").get_to(s.loss_sum);
-  j.at("loss_targets").get_to(s.loss_targets);
-  j.at("evaluations").get_to(s.evaluations);
-  j.at("evaluations_since_best").get_to(s.evaluations_since_best);
-  j.at("best_step").get_to(s.best_step);
-  j.at("best").get_to(s.best);
-  j.at("stopped").get_to(s.stopped);
-  j.at("rng").at("seed").get_to(s.seed);
-  j.at("metrics_bytes").get_to(s.metrics_bytes);
-  j.at("events_bytes").get_to(s.events_bytes);
+  s.step = j.integer("step");
+  s.epoch = j.integer("epoch");
+  s.batch = j.integer("batch");
+  s.tokens = j.integer("tokens");
+  s.seconds = j.number("seconds", 0);
+  s.cpu_seconds = j.has("cpu_seconds") ? j.number("cpu_seconds", 0) : 0.0;
+  s.loss_sum = j.number("loss_sum");
+  s.loss_targets = j.integer("loss_targets");
+  s.evaluations = j.integer("evaluations");
+  s.evaluations_since_best = j.integer("evaluations_since_best", 0, s.evaluations);
+  s.best_step = j.integer("best_step", -1, s.step);
+  s.best = j.figure("best");
+  s.stopped = j.text("stopped");
+  s.seed = static_cast<uint64_t>(j.object("rng").integer("seed"));
+  s.metrics_bytes = static_cast<uint64_t>(j.integer("metrics_bytes"));
+  s.events_bytes = static_cast<uint64_t>(j.integer("events_bytes"));
   return s;
 }
 
@@ -120,12 +119,8 @@ void RunFolder::save(const TrainState& state, const std::vector<NamedParameter>&
 
 TrainState RunFolder::load_state(int64_t step) const {
   const std::string file = checkpoint_path(step) + "/state.json";
-  const std::string text = read_text(file, kStateLimit);
-  try {
-    return state_from(Json::parse(text));
-  } catch (const Json::exception&) {
-    throw IoError(file + ": not the state of a training");
-  }
+  const Json state = read_json(file, "the state of a training", kStateLimit);
+  return state_from({state, file});
 }
 
 TrainState RunFolder::load(int64_t step, const std::vector<NamedParameter>& model, Optimizer& optimizer) const {
@@ -156,11 +151,7 @@ bool RunFolder::prefers_average() const {
   std::error_code error;
   const std::string file = average_path() + "/state.json";
   if (!fs::exists(file, error)) return fs::exists(average_path(), error);
-  try {
-    return Json::parse(read_text(file, kStateLimit)).at("preferred").get<bool>();
-  } catch (const Json::exception&) {
-    throw IoError(file + ": not the state of averaged weights");
-  }
+  return JsonObject(read_json(file, "the state of averaged weights", kStateLimit), file).flag("preferred");
 }
 
 std::string RunFolder::load_weights(const std::vector<NamedParameter>& model, const std::string& which) const {

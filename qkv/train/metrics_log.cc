@@ -1,14 +1,12 @@
 // metrics.jsonl: one JSON object a line, and the same figures as TensorBoard scalars.
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/train/run_folder.h"
 
 namespace qkv {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -38,7 +36,7 @@ void MetricsLog::add(const EvaluationRecord& r) {
   std::vector<EventScalar> scalars{scalar("train/loss", r.train_loss),
                                    scalar("train/tokens_per_second", r.tokens_per_second)};
   for (const auto& [name, value] : r.validation) {
-    validation[name] = value;
+    validation[name] = figure_json(value);
     scalars.push_back(scalar("validation/" + name, value));
   }
   const Json line{{"kind", "evaluation"},
@@ -65,21 +63,23 @@ std::vector<EvaluationRecord> RunFolder::history() const {
   // A line without its end is one that a killed run did not finish.
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     try {
-      const Json line = Json::parse(text.substr(begin, end - begin));
-      if (line.at("kind") != "evaluation") continue;
+      const Json json = parse_json(std::string_view(text).substr(begin, end - begin), {.where = metrics_file(path_)});
+      const JsonObject line(json, metrics_file(path_));
+      if (line.text("kind") != "evaluation") continue;
       EvaluationRecord r;
-      line.at("step").get_to(r.step);
-      line.at("epoch").get_to(r.epoch);
-      line.at("train_loss").get_to(r.train_loss);
-      line.at("lr").get_to(r.lr);
-      line.at("seconds").get_to(r.seconds);
-      r.cpu_seconds = line.value("cpu_seconds", 0.0);
-      line.at("tokens_per_second").get_to(r.tokens_per_second);
-      for (const auto& [name, value] : line.at("validation").items()) {
-        r.validation.emplace_back(name, value.get<double>());
+      r.step = line.integer("step");
+      r.epoch = line.integer("epoch");
+      r.train_loss = line.figure("train_loss");
+      r.lr = line.number("lr");
+      r.seconds = line.number("seconds", 0);
+      r.cpu_seconds = line.has("cpu_seconds") ? line.number("cpu_seconds", 0) : 0.0;
+      r.tokens_per_second = line.number("tokens_per_second", 0);
+      const JsonObject validation = line.object("validation");
+      for (const auto& member : validation.json().items()) {
+        r.validation.emplace_back(member.key(), validation.figure(member.key().c_str()));
       }
       records.push_back(std::move(r));
-    } catch (const Json::exception&) {
+    } catch (const JsonError& e) {
       throw IoError(metrics_file(path_) + ": damaged line at byte " + std::to_string(begin));
     }
   }

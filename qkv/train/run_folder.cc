@@ -7,16 +7,15 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/kernels/simd_target.h"
 
 namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kConfigLimit = uint64_t{1} << 20;
 
@@ -93,19 +92,18 @@ RunFolder RunFolder::open(const std::string& path, FindTask find) {
     throw IoError("no run in " + path + ": there is no config.json; runs are made with 'qkv train TASK --out " + path +
                   "'");
   }
-  const std::string text = read_text(file, kConfigLimit);
+  const Json json = read_json(file, "the configuration of a run", kConfigLimit);
+  const JsonObject config(json, file);
   try {
-    const Json config = Json::parse(text);
-    const TaskSpec& spec = find(config.at("task").get<std::string>());
+    const TaskSpec& spec = find(config.text("task"));
     Settings settings = spec.settings();
-    for (const auto& [name, value] : config.at("settings").items()) {
+    const JsonObject values = config.object("settings");
+    for (const auto& [name, value] : values.json().items()) {
       settings.set(name, value.is_string() ? value.get<std::string>() : value.dump());
     }
-    return {path, &spec, std::move(settings), config.value("simd", "")};
+    return {path, &spec, std::move(settings), config.has("simd") ? config.text("simd") : ""};
   } catch (const ConfigError& e) {
     throw IoError(file + ": " + e.what());
-  } catch (const Json::exception&) {
-    throw IoError(file + ": not the configuration of a run");
   }
 }
 

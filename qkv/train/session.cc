@@ -3,17 +3,15 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/io/json.h"
 #include "qkv/train/run_report.h"
 #include "qkv/view/text.h"
 
 namespace qkv {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool is_share(const std::string& name) {
   return name.find("match") != std::string::npos || name.find("accuracy") != std::string::npos;
@@ -78,7 +76,7 @@ std::string result_json(const SessionResult& r, const Settings& settings) {
   j["steps"] = r.training.state.step;
   j["stopped"] = r.training.interrupted ? "interrupted" : r.training.state.stopped;
   j["train_loss"] = r.training.loss;
-  for (const auto& [name, value] : r.evaluation.metrics) j[name] = value;
+  for (const auto& [name, value] : r.evaluation.metrics) j[name] = figure_json(value);
   for (const Breakdown& b : r.evaluation.breakdowns) {
     Json groups = Json::object();
     for (size_t i = 0; i < b.x.size(); ++i) groups[group_name(b, i)] = b.y[i];

@@ -11,6 +11,7 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/data/images.h"
+#include "qkv/io/json.h"
 #include "qkv/tasks/images/data.h"
 #include "qkv/tasks/images/report.h"
 #include "qkv/train/session.h"
@@ -224,7 +225,17 @@ TEST(Images, OpenedAgainItNeedsNoData) {
   EXPECT_EQ(again->predict(input, {})[0][0].text, task->predict(input, {})[0][0].text);
   write_file_atomic(folder / "images.json", std::string_view("{\"source\": 3"));
   EXPECT_EQ(message_of<IoError>([&] { make_images(s, folder.path()); }),
-            "cannot read " + (folder / "images.json") + ": it is damaged");
+            folder / "images.json" + ": not the format of a run's images");
+  for (const char* damage : {R"("channels": -1)", R"("height": 0)", R"("width": 1e308)", R"("width": 4294967296)",
+                             R"("deviation": [0])", R"("mean": [1e9])", R"("classes": ["a", 3])"}) {
+    task->save_assets(folder.path());
+    Json json = read_json(folder / "images.json", "images");
+    const Json change = parse_json("{" + std::string(damage) + "}", {.where = "change"});
+    json.update(change);
+    write_file_atomic(folder / "images.json", std::string_view(json.dump()));
+    const std::string message = message_of<IoError>([&] { make_images(s, folder.path()); });
+    EXPECT_NE(message.find("'" + change.items().begin().key() + "'"), std::string::npos) << damage << message;
+  }
 }
 
 TEST(Images, ABatchIsTheSameForAnyNumberOfThreads) {

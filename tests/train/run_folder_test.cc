@@ -11,6 +11,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/io/parameters_file.h"
 #include "qkv/train/trainer.h"
 #include "train/tiny_task.h"
@@ -124,6 +125,26 @@ TEST(RunFolder, DamageIsNamedAndTheCheckpointBeforeIsOffered) {
   EXPECT_EQ(f.resume_error(), "");
 }
 
+// Each of these numbers once crashed, trained forever or gave NaN.
+TEST(RunFolder, NumbersOfAStateAreChecked) {
+  Finished f;
+  const std::string file = f.run.checkpoint_path(28) + "/state.json";
+  const Json good = read_json(file, "state");
+  const std::pair<const char*, Json> damages[] = {
+      {"batch", -1},      {"epoch", 1e308},     {"step", -5},          {"seconds", -1},
+      {"tokens", "many"}, {"best_step", 1000},  {"metrics_bytes", -1}, {"evaluations_since_best", 99},
+      {"rng", 7},         {"stopped", nullptr}, {"loss_sum", Json()},  {"events_bytes", 18446744073709551615ull},
+  };
+  for (const auto& [name, value] : damages) {
+    Json bad = good;
+    bad[name] = value;
+    write_file_atomic(file, std::string_view(bad.dump()));
+    EXPECT_EQ(f.resume_error().find(file + ": '" + name + "' is "), 0u) << name << ": " << f.resume_error();
+  }
+  write_file_atomic(file, std::string_view(std::string(200'000, '[')));
+  EXPECT_NE(f.resume_error().find("nested too deeply"), std::string::npos);
+}
+
 TEST(RunFolder, OpeningWhatIsNoRun) {
   const TempFolder temp;
   EXPECT_NE(message_of<IoError>([&] { RunFolder::open(temp / "nowhere", find_tiny); }).find("no run in"),
@@ -135,6 +156,11 @@ TEST(RunFolder, OpeningWhatIsNoRun) {
   EXPECT_NE(message_of<IoError>([&] { RunFolder::open(temp.path(), find_tiny); }).find("--epochs"), std::string::npos);
   write_file_atomic(temp / "config.json", std::string_view("{\"task\":\"tiny\",\"settings\":{\"wings\":2}}"));
   EXPECT_NE(message_of<IoError>([&] { RunFolder::open(temp.path(), find_tiny); }).find("unknown setting 'wings'"),
+            std::string::npos);
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  write_file_atomic(temp / "config.json",
+                    std::string_view("{\"task\":\"tiny\",\"settings\":{\"epochs\":" + deep + "}}"));
+  EXPECT_NE(message_of<IoError>([&] { RunFolder::open(temp.path(), find_tiny); }).find("nested too deeply"),
             std::string::npos);
   write_file_atomic(temp / "config.json", std::string_view("{\"task\":\"juggle\",\"settings\":{}}"));
   EXPECT_NE(message_of<IoError>([&] { RunFolder::open(temp.path()); }).find("unknown task 'juggle'"),

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 
 namespace qkv::bench {
 namespace {
@@ -75,7 +75,7 @@ constexpr BenchCase kCases[] = {
 std::span<const BenchCase> case_table() { return kCases; }
 
 nlohmann::json sizes_of(const BenchCase& c, bool quick) {
-  nlohmann::json sizes = nlohmann::json::parse(c.sizes);
+  nlohmann::json sizes = parse_json(c.sizes, {.where = c.name});
   sizes["kind"] = c.kind;
   if (!quick) return sizes;
   static constexpr std::array<std::pair<const char*, int64_t>, 14> kMost{{{"batch", 2},

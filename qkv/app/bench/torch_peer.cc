@@ -8,10 +8,9 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "qkv/base/error.h"
+#include "qkv/io/json.h"
 
 // The assembler reads the script; the program needs no file beside it.
 __asm__(
@@ -114,11 +113,11 @@ double TorchPeer::ask(const std::string& request, const char* field) {
   std::fflush(to_);
   std::string answer;
   for (int c = std::fgetc(from_); c != EOF && c != '\n'; c = std::fgetc(from_)) answer.push_back(static_cast<char>(c));
-  const auto parsed = nlohmann::json::parse(answer, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains(field) || !parsed[field].is_number()) {
+  try {
+    return JsonObject(parse_json(answer, {.where = "PyTorch"}), "PyTorch").number(field);
+  } catch (const JsonError&) {
     throw IoError("PyTorch did not answer; try: PYTHON -c 'import torch' with the Python of --torch");
   }
-  return parsed[field].get<double>();
 }
 
 double TorchPeer::build(const std::string& sizes) { return ask("case " + sizes, "parameters"); }

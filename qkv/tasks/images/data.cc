@@ -4,23 +4,23 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "qkv/base/error.h"
 #include "qkv/data/batching.h"
 #include "qkv/io/file.h"
+#include "qkv/io/json.h"
 
 namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kShapesSource = "shapes";
 constexpr const char* kAsset = "/images.json";
 constexpr int64_t kShapesTrain = 4000, kShapesTest = 1000;
 constexpr uint64_t kSplitStream = 0x5b1d;  // of the fixed choice of validation images
 constexpr uint64_t kLargestAsset = uint64_t{1} << 24;
+constexpr int64_t kLargestSide = 8192;
 
 std::string source_of(const std::string& data) {
   if (data == kShapesSource) return data;
@@ -40,20 +40,22 @@ Json to_json(const ImageFormat& f) {
 }
 
 ImageFormat read_format(const std::string& path) {
-  try {
-    const Json j = Json::parse(read_text(path, kLargestAsset));
-    ImageFormat f{j.at("source"), j.at("channels"), j.at("height"), j.at("width"), j.at("classes"), {}};
-    j.at("mean").get_to(f.statistics.mean);
-    j.at("deviation").get_to(f.statistics.deviation);
-    const auto channels = static_cast<size_t>(f.channels);
-    const bool sizes = f.channels >= 1 && f.channels <= 3 && f.height >= 1 && f.width >= 1 && f.classes.size() >= 2;
-    if (!sizes || f.statistics.mean.size() != channels || f.statistics.deviation.size() != channels) {
-      throw IoError("cannot read " + path + ": its sizes do not fit together");
-    }
-    return f;
-  } catch (const Json::exception&) {
-    throw IoError("cannot read " + path + ": it is damaged");
+  const Json file = read_json(path, "the format of a run's images", kLargestAsset);
+  const JsonObject j(file, path);
+  ImageFormat f{j.text("source"),
+                j.integer("channels", 1, 3),
+                j.integer("height", 1, kLargestSide),
+                j.integer("width", 1, kLargestSide),
+                j.texts("classes"),
+                {}};
+  // Both are shares of a pixel's 255.
+  for (const double mean : j.numbers("mean", 0, 1)) f.statistics.mean.push_back(static_cast<float>(mean));
+  for (const double d : j.numbers("deviation", 1e-6, 1)) f.statistics.deviation.push_back(static_cast<float>(d));
+  const auto channels = static_cast<size_t>(f.channels);
+  if (f.classes.size() < 2 || f.statistics.mean.size() != channels || f.statistics.deviation.size() != channels) {
+    throw IoError("cannot read " + path + ": its sizes do not fit together");
   }
+  return f;
 }
 
 ImageSet chosen(const ImageSet& set, std::span<const int64_t> indices) {
