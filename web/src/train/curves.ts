@@ -1,5 +1,5 @@
 // Curves of trainings: records to points, and an average that later points never change.
-import type { MetricRecord } from "./api";
+import type { MetricRecord } from "../api";
 
 export interface Point {
   x: number;
@@ -22,7 +22,9 @@ const skipped = new Set(["step", "epoch", "seconds", "cpu_seconds"]);
 
 export function metricsOf(records: MetricRecord[]): string[] {
   const names = new Set<string>();
-  for (const r of records) for (const [k, v] of Object.entries(flat(r))) if ((typeof v === "number" || v === null) && !skipped.has(k)) names.add(k);
+  for (const r of records)
+    for (const [k, v] of Object.entries(flat(r)))
+      if ((typeof v === "number" || v === null) && !skipped.has(k)) names.add(k);
   return [...names];
 }
 
@@ -43,8 +45,9 @@ export function points(records: MetricRecord[], metric: string, axis: Axis = "st
 
 /** Average with a half-life in points, corrected for its start; not-a-number passes through without touching it. */
 export function smooth(values: Point[], halfLife: number): Point[] {
-  const keep = halfLife > 0 ? Math.pow(0.5, 1 / halfLife) : 0;
-  let sum = 0, weight = 0;
+  const keep = halfLife > 0 ? 0.5 ** (1 / halfLife) : 0;
+  let sum = 0;
+  let weight = 0;
   return values.map((p) => {
     if (!Number.isFinite(p.value)) return p;
     sum = keep * sum + (1 - keep) * p.value;
@@ -53,14 +56,16 @@ export function smooth(values: Point[], halfLife: number): Point[] {
   });
 }
 
-/** At most two points a pixel column, its lowest and highest, so that a long training stays light. */
+/** At most two points per pixel column, its lowest and highest, so that a long training stays light. */
 export function thin(values: Point[], columns: number): Point[] {
   if (values.length <= 2 * columns) return values;
-  const low = values[0].x, wide = (values[values.length - 1].x - low) / columns || 1;
+  const low = values[0].x;
+  const wide = (values[values.length - 1].x - low) / columns || 1;
   const out: Point[] = [];
   for (let i = 0; i < values.length; ) {
     const column = Math.floor((values[i].x - low) / wide);
-    let least = values[i], most = values[i];
+    let least = values[i];
+    let most = values[i];
     for (; i < values.length && Math.floor((values[i].x - low) / wide) === column; i++) {
       if (values[i].value < least.value) least = values[i];
       if (values[i].value > most.value) most = values[i];
@@ -74,5 +79,8 @@ export function thin(values: Point[], columns: number): Point[] {
 export const lowerIsBetter = (metric: string): boolean => /loss|perplexity|seconds|norm|lr/.test(metric);
 export function best(values: Point[], metric: string): Point | undefined {
   const good = values.filter((p) => Number.isFinite(p.value));
-  return good.reduce<Point | undefined>((a, p) => (!a || (lowerIsBetter(metric) ? p.value < a.value : p.value > a.value) ? p : a), undefined);
+  return good.reduce<Point | undefined>(
+    (a, p) => (!a || (lowerIsBetter(metric) ? p.value < a.value : p.value > a.value) ? p : a),
+    undefined,
+  );
 }
