@@ -1,7 +1,6 @@
 // Bundles the page into dist/: index.html, app.js and app.css, nothing else and nothing from elsewhere.
-
-import { copyFile, mkdir } from "node:fs/promises";
 import { build } from "esbuild";
+import { copyFile, mkdir } from "node:fs/promises";
 
 const out = process.argv[2] ?? "dist";
 await mkdir(out, { recursive: true });

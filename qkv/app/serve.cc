@@ -1,40 +1,61 @@
 // qkv serve: the page and its API on this machine.
+#include <malloc.h>
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
-#include "qkv/serve/api.h"
+#include "qkv/routes/api.h"
+#include "qkv/serve/admission.h"
+#include "qkv/serve/http_server.h"
 #include "qkv/serve/page.h"
+#include "qkv/serve/training_processes.h"
 
 namespace qkv::app {
 namespace {
 
-// Signals are taken by one thread that ends the server in an orderly way.
+namespace fs = std::filesystem;
+
+// Signals are taken by one thread, which ends the server in an orderly way, and in three seconds in any case. All
+// threads made after this object leave signals to it.
 class StopOnSignal {
  public:
-  explicit StopOnSignal(serve::HttpServer& server) {
+  StopOnSignal() {
     sigemptyset(&signals_);
-    for (int s : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals_, s);
+    for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&signals_, s);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    thread_ = std::thread([this, &server] {
-      int which = 0;
-      sigwait(&signals_, &which);
-      if (!done_) server.stop();
-    });
   }
   ~StopOnSignal() {
     done_ = true;
-    pthread_kill(thread_.native_handle(), SIGUSR1);
-    thread_.join();
+    if (thread_.joinable()) {
+      pthread_kill(thread_.native_handle(), SIGUSR1);
+      thread_.join();
+    }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  void watch(serve::HttpServer& server) {
+    thread_ = std::thread([this, &server] {
+      int which = 0;
+      sigwait(&signals_, &which);
+      if (done_) return;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2900);
+      server.stop();
+      while (!done_) {
+        // Nothing here needs saving: a request that does not end is left behind.
+        if (std::chrono::steady_clock::now() > until) std::_Exit(0);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    });
+  }
 
  private:
   sigset_t signals_{}, before_{};
@@ -42,20 +63,49 @@ class StopOnSignal {
   std::thread thread_;
 };
 
-void add_page(serve::HttpServer& server) {
+void add_page(routes::Router& router) {
   for (const serve::PageFile& file : serve::page_files()) {
-    const auto answer = [file](const serve::HttpRequest&) {
-      return serve::HttpResponse{
+    const auto answer = [file](const routes::Request&) {
+      return routes::Response{
           .type = std::string(file.type), .body = std::string(file.body), .headers = {{"Cache-Control", "no-cache"}}};
     };
-    server.get(std::string(file.path), answer, serve::Work::light);
+    router.add("GET", file.path, answer, routes::Work::light);
   }
 }
 
-void warn_about(const serve::ModelStore& models) {
-  for (const serve::RunInfo& run : models.list()) {
+void warn_about(const routes::ModelStore& models) {
+  for (const routes::RunInfo& run : models.list()) {
     if (!run.error.empty()) std::fprintf(stderr, "qkv: %s (the others are served)\n", run.error.c_str());
   }
+}
+
+// Each under the last part of its path, which is all that clients get to know.
+std::map<std::string, std::string> named_data_sets(const std::vector<std::string>& paths) {
+  std::map<std::string, std::string> named;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const fs::path whole = fs::canonical(path, error);
+    if (error) throw IoError("--allow-data " + path + ": there is no such file or folder");
+    if (!named.emplace(whole.filename().string(), whole.string()).second) {
+      throw ConfigError("--allow-data: two data sets are called '" + whole.filename().string() + "'");
+    }
+  }
+  return named;
+}
+
+void print_link(const serve::HttpOptions& options, int port) {
+  const bool everywhere = options.host == "0.0.0.0" || options.host == "::";
+  const bool v6 = options.host.find(':') != std::string::npos;
+  const std::string host = everywhere ? "127.0.0.1" : v6 ? "[" + options.host + "]" : options.host;
+  std::printf("qkv is at http://%s:%d/%s (Ctrl-C ends it)\n", host.c_str(), port,
+              options.token.empty() ? "" : ("?token=" + options.token).c_str());
+  if (!options.token.empty()) {
+    std::printf(
+        "Others may look, not train: whoever has this link%s. The traffic is not encrypted; "
+        "'ssh -L %d:127.0.0.1:%d THIS-MACHINE' is the better way.\n",
+        everywhere ? ", with this machine's address in it" : "", port, port);
+  }
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -66,7 +116,7 @@ int run_serve(const Arguments& arguments) {
       "  qkv serve                    every run below runs/\n"
       "  qkv serve runs/reverse       one run\n",
       "serve"};
-  std::vector<std::string> paths;
+  std::vector<std::string> paths, data;
   std::string root = "runs";
   serve::HttpOptions options;
   cli.add_option("runs", paths, "run folders to show; without any, all below --root")->type_name("RUN");
@@ -75,24 +125,33 @@ int run_serve(const Arguments& arguments) {
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
   cli.add_option("--host", options.host,
-                 "address to listen on; anything but loopback lets others on the network in [127.0.0.1]")
+                 "address to listen on; with anything but loopback others on the network may look, not train, if they "
+                 "have the link with its token [127.0.0.1]")
       ->type_name("ADDRESS");
+  cli.add_option("--allow-data", data, "a data set that trainings started from the page may use; may be repeated")
+      ->type_name("DIR");
   add_threads(cli);
   if (!parse(cli, arguments)) return 0;
+  // A server that was asked for much gives the memory back.
+  mallopt(M_MMAP_MAX, 1 << 16);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  const bool loopback = serve::is_loopback(options.host);
+  if (!loopback) options.token = serve::random_token();
 
-  serve::ModelStore models(paths, root);
+  StopOnSignal stop;
+  routes::ModelStore models(paths, root);
   warn_about(models);
-  serve::TraceStore traces(models);
-  serve::Trainings trainings(root);
-  serve::HttpServer server(options);
-  add_page(server);
-  serve::add_api(server, models, traces, trainings);
+  routes::TraceStore traces(models);
+  serve::TrainingProcesses trainings(root);
+  routes::Router router;
+  add_page(router);
+  routes::add_api(router, {models, traces, trainings, named_data_sets(data), !loopback});
+  serve::HttpServer server(options, router);
   const int port = server.bind();
-  const StopOnSignal stop(server);
-  std::printf("qkv is at http://%s:%d/ (Ctrl-C ends it)\n",
-              options.host == "0.0.0.0" ? "127.0.0.1" : options.host.c_str(), port);
-  std::fflush(stdout);
+  stop.watch(server);
+  print_link(options, port);
   server.run();
+  trainings.stop_all(std::chrono::milliseconds(2600));
   return 0;
 }
 

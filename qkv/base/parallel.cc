@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "qkv/base/budget.h"
+
 namespace qkv {
 namespace {
 
@@ -63,6 +65,7 @@ class Pool {
     fn_ = fn;
     closure_ = closure;
     error_ = nullptr;
+    budget_ = current_budget();
     caller_cpu_ = current_cpu();
     const auto count = static_cast<int64_t>(ranges_.size());
     for (int64_t i = 0; i < count; ++i) {
@@ -93,10 +96,12 @@ class Pool {
 
   // The tasks not yet taken, own range first.
   void drain(size_t own) {
+    const BudgetScope scope(budget_);
     inside_task = true;
     for (size_t n = 0; n < ranges_.size(); ++n) {
       Range& range = ranges_[(own + n) % ranges_.size()];
       for (int64_t i = range.next.fetch_add(1); i < range.end; i = range.next.fetch_add(1)) {
+        if (budget_ != nullptr && budget_->spent()) continue;
         try {
           fn_(closure_, i);
         } catch (...) {
@@ -145,7 +150,8 @@ class Pool {
   std::atomic<bool> open_{false}, stop_{false};
   detail::TaskFn fn_ = nullptr;
   void* closure_ = nullptr;
-  int caller_cpu_ = -1;  // when the job began
+  const Budget* budget_ = nullptr;  // of the caller: shared by all who help
+  int caller_cpu_ = -1;             // when the job began
   std::exception_ptr error_;
 };
 
@@ -182,7 +188,11 @@ void set_num_threads(int n) {
 void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {
   if (tasks <= 0) return;
   if (tasks == 1 || inside_task || num_threads() == 1) {
-    for (int64_t i = 0; i < tasks; ++i) fn(closure, i);
+    const Budget* const budget = current_budget();
+    for (int64_t i = 0; i < tasks; ++i) {
+      if (tasks > 1 && budget != nullptr && budget->spent()) return;
+      fn(closure, i);
+    }
     return;
   }
   pool().run(tasks, fn, closure);

@@ -19,7 +19,8 @@ void run_tasks(int64_t tasks, TaskFn fn, void* closure);
 
 /// Calls fn(i) once for every i in [0, tasks), each on one thread, in no particular order.
 /// Cut work into tasks of a fixed size, so that no result depends on the number of threads.
-/// Nested calls run inline. The first exception thrown by a task is rethrown here.
+/// Nested calls run inline. The first exception thrown by a task is rethrown here. Once the caller's budget
+/// (qkv/base/budget.h) is spent, the rest is left undone: check_budget() before using what was computed.
 template <class Fn>
 void parallel_for(int64_t tasks, Fn&& fn) {
   using F = std::remove_reference_t<Fn>;

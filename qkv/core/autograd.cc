@@ -4,7 +4,7 @@
 #include <atomic>
 #include <map>
 
-#include "qkv/base/error.h"
+#include "qkv/base/budget.h"
 
 namespace qkv {
 
@@ -76,6 +76,7 @@ bool needs_record(const std::vector<Tensor>& inputs) {
 
 std::vector<Tensor> record(const char* op, const std::vector<Tensor>& outs, std::vector<Tensor> inputs,
                            BackwardFn backward) {
+  check_budget();  // kernels leave their result unfinished when the time is up
   if (!needs_record(inputs)) return outs;
   auto node = std::make_shared<Node>();
   node->op = op;
@@ -93,6 +94,7 @@ std::vector<Tensor> record(const char* op, const std::vector<Tensor>& outs, std:
 
 Tensor record(const char* op, const Tensor& out, std::vector<Tensor> inputs,
               std::function<void(const Tensor& d_out, Grads& d)> backward) {
+  check_budget();
   if (!needs_record(inputs)) return out;
   return record(op, std::vector<Tensor>{out}, std::move(inputs),
                 [fn = std::move(backward)](const std::vector<Tensor>& d_outs, Grads& d) { fn(d_outs[0], d); })[0];

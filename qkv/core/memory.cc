@@ -9,6 +9,8 @@
 #include <new>
 #include <vector>
 
+#include "qkv/base/budget.h"
+
 namespace qkv {
 namespace {
 
@@ -67,6 +69,7 @@ Storage::Storage(size_t bytes) : data_(nullptr), size_class_(class_of(bytes)) {
   const size_t found = c.fitting(size_class_);
   if (found < c.free_blocks.size()) size_class_ = found;
   const auto block = static_cast<int64_t>(class_bytes(size_class_));
+  check_budget(c.use.live + block);
   if (found < c.free_blocks.size()) {
     data_ = c.free_blocks[found].back();
     c.free_blocks[found].pop_back();

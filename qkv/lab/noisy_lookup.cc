@@ -152,6 +152,7 @@ MeasuredMoments measured_moments(const NoisyLookup& n, int64_t samples, uint64_t
   const Tensor q = reshape(concat(queries, 0).to(DType::f32), {1, H, 1, n.dim});  // [1, H, 1, d]
 
   std::vector<double> outputs;
+  outputs.reserve(static_cast<size_t>(samples * n.keys));
   std::vector<char> negative;
   const int64_t block = std::max<int64_t>(1, (int64_t{1} << 21) / (n.keys * std::max(n.dim, n.keys)));
   for (int64_t done = 0; done < samples; done += block) {
@@ -186,6 +187,14 @@ NoisyLookup noisy_lookup(const Settings& set) {
   const double sigma = set.get_number("sigma");
   n.variance_a = sigma > 0 ? sigma * sigma : set.get_number("variance");
   check_orthogonal(n.keys, n.dim, "orthonormal key directions");
+  // Every draw's weights are kept, since their variance needs the mean first.
+  constexpr int64_t kMostWeights = 16'000'000;
+  const int64_t samples = set.get_integer("samples");
+  if (samples * n.keys > kMostWeights) {
+    throw ConfigError("--samples " + std::to_string(samples) + " of --keys " + std::to_string(n.keys) + ": " +
+                      std::to_string(samples * n.keys) + " weights are too many to keep; at most " +
+                      std::to_string(kMostWeights));
+  }
   return n;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "qkv/base/budget.h"
 #include "qkv/kernels/dropout.h"
 #include "qkv/ops/common.h"
 #include "qkv/ops/ops.h"
@@ -357,6 +358,7 @@ Tensor attention_scores(const Tensor& q_in, const Tensor& k_in, const ScoreRule&
       kernels::reference::attention_scores(inputs_of<T>(q, k, {}, rule), window, out.data<T>());
     }
   });
+  check_budget();
   return out;
 }
 

@@ -1,296 +1,402 @@
-// The server: cpp-httplib underneath, with the limits and checks it does not have.
+// The server: libmicrohttpd's parser and event loop on one thread, routes answered by workers.
 #include "qkv/serve/http_server.h"
 
-#include <signal.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
+#include <atomic>
+#include <cctype>
 #include <list>
 #include <mutex>
-#include <thread>
+#include <new>
+#include <optional>
+#include <set>
 
-#include "qkv/base/error.h"
-#include "qkv/io/json.h"
-#include "qkv/serve/connection.h"
+#include "qkv/base/budget.h"
+#include "qkv/serve/admission.h"
+#include "qkv/serve/listener.h"
+#include "qkv/serve/workers.h"
 
 namespace qkv::serve {
 namespace {
 
-std::string error_body(const std::string& what, const std::string& field) {
-  Json body{{"error", what}};
-  if (!field.empty()) body["field"] = field;
-  return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+using Clock = std::chrono::steady_clock;
+using routes::Request;
+using routes::Response;
+
+constexpr const char* kBusy = "the server is busy; try again in a moment";
+
+Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
 }
 
-// Heavy handlers take turns on a few threads of their own: what a kernel keeps for its thread is kept that many times,
-// not once for each connection. `waiting` handlers may wait; the others are told to come back.
-class Workers {
- public:
-  Workers(int computing, int waiting, double seconds) : room_(waiting), seconds_(seconds), idle_(computing) {
-    // Signals are for the program that made the server.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    for (int i = 0; i < computing; ++i) threads_.emplace_back([this] { serve(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  ~Workers() {
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
+// A connection and what it is doing. Only the thread that speaks HTTP touches these.
+struct Peer {
+  enum class Phase : uint8_t { reading, working, answering, closing };
+  int socket = -1;
+  Phase phase = Phase::reading;
+  Clock::time_point since = Clock::now();
 
-  /// Returns when the work is done, with what it threw. Throws HttpError 503 when its turn does not come.
-  void run(const std::function<void()>& work) {
-    Job job{&work};
-    std::unique_lock lock(mutex_);
-    if (static_cast<int>(jobs_.size()) >= room_ + idle_) throw HttpError(503, kBusy);
-    jobs_.push_back(&job);
-    changed_.notify_all();
-    const auto turn = [&] { return job.begun; };
-    if (!changed_.wait_for(lock, std::chrono::duration<double>(seconds_), turn)) {
-      jobs_.remove(&job);
-      throw HttpError(503, kBusy);
-    }
-    changed_.wait(lock, [&] { return job.done; });
-    if (job.error) std::rethrow_exception(job.error);
+  void enter(Phase next) {
+    if (phase == Phase::closing) return;
+    phase = next;
+    since = Clock::now();
   }
-
- private:
-  struct Job {
-    const std::function<void()>* work;
-    bool begun = false, done = false;
-    std::exception_ptr error = {};
-  };
-  static constexpr const char* kBusy = "the server is busy; try again in a moment";
-
-  void serve() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      Job& job = *jobs_.front();
-      jobs_.pop_front();
-      job.begun = true;
-      --idle_;
-      lock.unlock();
-      try {
-        (*job.work)();
-      } catch (...) {
-        job.error = std::current_exception();
-      }
-      lock.lock();
-      ++idle_;
-      job.done = true;
-      changed_.notify_all();
-    }
+  // The library sees the end of the stream and tidies up.
+  void close() {
+    phase = Phase::closing;
+    ::shutdown(socket, SHUT_RDWR);
   }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::list<Job*> jobs_;  // not yet begun
-  int room_;
-  double seconds_;
-  int idle_;
-  bool stopping_ = false;
-  std::vector<std::thread> threads_;
 };
 
-HttpRequest request_of(const httplib::Request& from) {
-  HttpRequest r;
-  r.path = from.path;
-  for (size_t i = 1; i < from.matches.size(); ++i) r.parts.push_back(from.matches[i]);
-  for (const auto& [name, value] : from.params) r.query[name] = value;
-  r.body = from.body;
-  return r;
+// One request and its answer.
+struct Exchange {
+  std::string target;
+  MHD_Connection* connection = nullptr;
+  bool begun = false, last = false;  // last: of its connection
+  RequestHead head;
+  Request request;
+  std::unique_ptr<Budget> budget;
+  std::optional<Response> answer;  // a worker's, handed over by MHD_resume_connection
+};
+
+// The bytes of an answer while they are sent.
+struct Body {
+  std::string bytes;
+  std::atomic<int64_t>* unsent;
+};
+void free_body(void* body) {
+  auto* const b = static_cast<Body*>(body);
+  *b->unsent -= static_cast<int64_t>(b->bytes.size());
+  delete b;
 }
 
-void refuse(httplib::Response& to, int status, const std::string& what, const std::string& field = "") {
-  to.status = status;
-  to.set_content(error_body(what, field), "application/json");
-  if (status == 503) to.set_header("Retry-After", "1");
+MHD_Result add_to_head(void* head, MHD_ValueKind, const char* name, const char* value) {
+  try {
+    std::string lower(name);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    static_cast<RequestHead*>(head)->headers[lower].emplace_back(value == nullptr ? "" : value);
+    return MHD_YES;
+  } catch (const std::bad_alloc&) {
+    return MHD_NO;
+  }
 }
 
 }  // namespace
 
-std::string HttpRequest::get(const std::string& name, const std::string& otherwise) const {
-  const auto found = query.find(name);
-  return found == query.end() ? otherwise : found->second;
-}
-
-int64_t HttpRequest::get_integer(const std::string& name, int64_t otherwise) const {
-  const auto found = query.find(name);
-  if (found == query.end()) return otherwise;
-  int64_t value = 0;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw HttpError(400, "'" + text + "' is not a whole number", name);
-  }
-  return value;
-}
-
-ConnectionLimits limits_of(const HttpOptions& o) {
-  ConnectionLimits limits;
-  limits.reading = std::chrono::milliseconds(static_cast<int64_t>(o.read_seconds * 1000));
-  limits.idle = std::min(limits.idle, limits.reading);
-  return limits;
-}
-
 struct HttpServer::Impl {
-  explicit Impl(const HttpOptions& o)
-      : options(o), workers(o.computing, o.waiting, o.turn_seconds), server(limits_of(o)) {}
-
-  // Whether a Host header names this server: loopback names, the address it listens on, and the right port.
-  bool own_host(std::string host) const {
-    std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) { return std::tolower(c); });
-    std::string given_port;
-    const size_t colon = host.rfind(':');
-    if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
-      given_port = host.substr(colon + 1);
-      host.resize(colon);
+  Impl(const HttpOptions& o, const routes::Router& r)
+      : options(o),
+        router(r),
+        admission(o.host, o.token),
+        heavy(o.computing, o.waiting, std::chrono::milliseconds(static_cast<int64_t>(o.turn_seconds * 1000))),
+        light(2, 2 * o.connections, std::chrono::milliseconds(static_cast<int64_t>(o.turn_seconds * 1000))) {
+    admission.set_largest_body(o.max_body);
+    if (bell < 0) throw IoError("could not start the HTTP server: too many open files");
+  }
+  ~Impl() {
+    stop_work();
+    if (daemon != nullptr) {
+      MHD_run(daemon);  // takes back what the workers had
+      MHD_stop_daemon(daemon);
     }
-    if (!given_port.empty() && given_port != std::to_string(port)) return false;
-    if (given_port.empty() && port != 80) return false;
-    return host == "127.0.0.1" || host == "localhost" || host == "[::1]" || host == options.host ||
-           (options.host == "0.0.0.0" && host.find_first_not_of("0123456789.") == std::string::npos);
+    ::close(bell);
   }
 
-  bool own_origin(const std::string& origin) const {
-    constexpr std::string_view kScheme = "http://";
-    return origin.rfind(kScheme, 0) == 0 && own_host(origin.substr(kScheme.size()));
+  void start(int listening) {
+    // A request's head must fit into what its connection has.
+    const MHD_OptionItem settings[] = {{MHD_OPTION_LISTEN_SOCKET, listening, nullptr},
+                                       {MHD_OPTION_CONNECTION_LIMIT, options.connections + 32, nullptr},
+                                       {MHD_OPTION_CONNECTION_MEMORY_LIMIT, 32 << 10, nullptr},
+                                       {MHD_OPTION_END, 0, nullptr}};
+    daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, &on_request, this,
+                              MHD_OPTION_ARRAY, settings, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
+                              MHD_OPTION_URI_LOG_CALLBACK, &on_target, this, MHD_OPTION_NOTIFY_COMPLETED, &on_completed,
+                              this, MHD_OPTION_UNESCAPE_CALLBACK, &leave_escaped, nullptr, MHD_OPTION_END);
+    if (daemon == nullptr) throw IoError("could not start the HTTP server");
   }
 
-  httplib::Server::Handler guarded(HttpHandler handler, Work work) {
-    return [this, work, handler = std::move(handler)](const httplib::Request& from, httplib::Response& to) {
+  // ---- what the library calls -------------------------------------------------------------------------------------
+
+  static size_t leave_escaped(void*, MHD_Connection*, char* text) { return std::char_traits<char>::length(text); }
+
+  static void on_connection(void* self, MHD_Connection* connection, void** context,
+                            MHD_ConnectionNotificationCode what) {
+    auto* const impl = static_cast<Impl*>(self);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      impl->peers.remove_if([&](const Peer& p) { return &p == *context; });
+      return;
+    }
+    const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    try {
+      impl->peers.push_back({.socket = info->connect_fd});
+    } catch (const std::bad_alloc&) {
+      ::shutdown(info->connect_fd, SHUT_RDWR);
+      return;
+    }
+    *context = &impl->peers.back();
+    impl->close_dawdler();
+  }
+
+  static void* on_target(void*, const char* target, MHD_Connection* connection) {
+    try {
+      auto exchange = std::make_unique<Exchange>();
+      exchange->target = target == nullptr ? "" : target;
+      exchange->connection = connection;
+      return exchange.release();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+
+  static void on_completed(void*, MHD_Connection* connection, void** context, MHD_RequestTerminationCode) {
+    delete static_cast<Exchange*>(*context);
+    *context = nullptr;
+    enter(connection, Peer::Phase::reading);
+  }
+
+  static MHD_Result on_request(void* self, MHD_Connection*, const char*, const char* method, const char* version,
+                               const char* data, size_t* size, void** context) {
+    auto* const impl = static_cast<Impl*>(self);
+    auto* const exchange = static_cast<Exchange*>(*context);
+    if (exchange == nullptr) return MHD_NO;
+    try {
+      if (!exchange->begun) {
+        exchange->head.method = method;
+        exchange->head.version = version;
+        return impl->begin(*exchange);
+      }
+      if (*size > 0) {
+        // What is refused is read to its end all the same: never is a body taken for the next request.
+        if (!exchange->last) exchange->request.body.append(data, *size);
+        *size = 0;
+        return MHD_YES;
+      }
+      return impl->finish(*exchange);
+    } catch (const std::exception&) {
+      return MHD_NO;  // closes the connection
+    }
+  }
+
+  // ---- one request ------------------------------------------------------------------------------------------------
+
+  static void enter(MHD_Connection* connection, Peer::Phase phase) {
+    const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (auto* const peer = static_cast<Peer*>(info->socket_context)) peer->enter(phase);
+  }
+
+  // The head is here.
+  MHD_Result begin(Exchange& x) {
+    constexpr size_t kReadAnyway = 4 << 20;  // of a body that is refused, so that its sender gets to see the answer
+    x.begun = true;
+    x.head.target = x.target;
+    MHD_get_connection_values(x.connection, MHD_HEADER_KIND, &add_to_head, &x.head);
+    if (const auto refusal = admission.check(x.head)) {
+      x.answer = routes::error_response(refusal->status, refusal->what);
+    } else {
       try {
-        HttpResponse answer;
-        const auto respond = [&] { answer = handler(request_of(from)); };
-        if (work == Work::heavy) {
-          workers.run(respond);
-        } else {
-          respond();
-        }
-        to.status = answer.status;
-        for (const auto& [name, value] : answer.headers) to.set_header(name, value);
-        to.set_content(answer.body, answer.type.c_str());
-      } catch (const HttpError& e) {
-        refuse(to, e.status(), e.what(), e.field());
-      } catch (const ConfigError& e) {
-        refuse(to, 400, e.what());
-      } catch (const JsonError& e) {
-        refuse(to, 400, e.what());
-      } catch (const nlohmann::json::exception&) {
-        refuse(to, 400, "the request is not the JSON this route expects");
-      } catch (const std::bad_alloc&) {
-        refuse(to, 422, "out of memory; use a smaller input");
-      } catch (const std::exception& e) {
-        refuse(to, 422, e.what());
+        x.request = routes::make_request(x.head.method, x.target);
+        return MHD_YES;
+      } catch (const routes::RouteError& e) {
+        x.answer = routes::error_response(e.status(), e.what(), e.field());
       }
-    };
+    }
+    x.last = true;
+    const bool short_body =
+        x.head.count("transfer-encoding") == 0 && Admission::body_size(x.head).value_or(kReadAnyway + 1) <= kReadAnyway;
+    return short_body ? MHD_YES : send(x);
   }
 
-  void check_origin() {
-    server.set_pre_routing_handler([this](const httplib::Request& from, httplib::Response& to) {
-      const bool foreign = from.get_header_value_count("Host") != 1 || !own_host(from.get_header_value("Host")) ||
-                           (from.has_header("Origin") && !own_origin(from.get_header_value("Origin")));
-      if (foreign) {
-        refuse(to, 403, "requests from other sites are refused");
-        return httplib::Server::HandlerResponse::Handled;
-      }
-      return httplib::Server::HandlerResponse::Unhandled;
-    });
+  // The body is here too, or a worker's answer.
+  MHD_Result finish(Exchange& x) {
+    if (x.answer) return send(x);
+    if (x.budget) return MHD_NO;  // not even an error could be said
+    enter(x.connection, Peer::Phase::working);
+    x.budget = std::make_unique<Budget>(Clock::now() + seconds(options.request_seconds), options.memory);
+    {
+      const std::lock_guard lock(mutex);
+      working.insert(&x);
+    }
+    Workers& workers = router.work_of(x.request) == routes::Work::heavy ? heavy : light;
+    MHD_suspend_connection(x.connection);
+    const auto busy = [this, &x] { hand_over(x, [] { return routes::error_response(503, kBusy); }); };
+    const auto work = [this, &x] {
+      hand_over(x, [&] {
+        const BudgetScope scope(x.budget.get());
+        return router.answer(std::move(x.request));
+      });
+    };
+    bool taken = false;
+    try {
+      taken = workers.offer({work, busy});
+    } catch (const std::bad_alloc&) {
+      taken = false;
+    }
+    if (!taken) busy();
+    return MHD_YES;
+  }
+
+  // From a worker to the thread that speaks HTTP.
+  template <class MakeAnswer>
+  void hand_over(Exchange& x, MakeAnswer&& make_answer) {
+    try {
+      x.answer = make_answer();
+    } catch (const std::exception&) {
+      x.answer.reset();
+    }
+    {
+      const std::lock_guard lock(mutex);
+      working.erase(&x);
+    }
+    MHD_resume_connection(x.connection);
+    ring();
+  }
+
+  MHD_Result send(Exchange& x) {
+    enter(x.connection, Peer::Phase::answering);
+    Response answer = std::move(*x.answer);
+    if (unsent + static_cast<int64_t>(answer.body.size()) > options.unsent) answer = routes::error_response(503, kBusy);
+    unsent += static_cast<int64_t>(answer.body.size());
+    auto* const body = new Body{std::move(answer.body), &unsent};
+    MHD_Response* const response = MHD_create_response_from_buffer_with_free_callback_cls(
+        body->bytes.size(), body->bytes.data(), &free_body, body);
+    if (response == nullptr) {
+      free_body(body);
+      return MHD_NO;
+    }
+    MHD_add_response_header(response, "Content-Type", answer.type.c_str());
+    for (const auto& [name, value] : answer.headers) MHD_add_response_header(response, name.c_str(), value.c_str());
+    add_standing_headers(response, x);
+    const MHD_Result result = MHD_queue_response(x.connection, static_cast<unsigned>(answer.status), response);
+    MHD_destroy_response(response);
+    return result;
+  }
+
+  void add_standing_headers(MHD_Response* response, const Exchange& x) const {
+    // No scripts, styles, pictures or connections but the page's own (charts write style elements; exports are blobs).
+    MHD_add_response_header(response, "Content-Security-Policy",
+                            "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
+                            "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+    MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+    if (x.last) {
+      MHD_add_response_header(response, "Connection", "close");
+    } else if (const std::string cookie = admission.cookie_for(x.head); !cookie.empty()) {
+      MHD_add_response_header(response, "Set-Cookie", cookie.c_str());
+    }
+  }
+
+  // Wakes the thread that speaks HTTP.
+  void ring() const {
+    const uint64_t one = 1;
+    if (::write(bell, &one, sizeof one) < 0) return;  // it has been rung already
+  }
+
+  // Waits until there is something to do.
+  void wait(int milliseconds) const {
+    MHD_UNSIGNED_LONG_LONG soon = 0;
+    if (MHD_get_timeout(daemon, &soon) == MHD_YES && soon < static_cast<unsigned>(milliseconds)) {
+      milliseconds = static_cast<int>(soon);
+    }
+    const auto* info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    pollfd watched[] = {{info->epoll_fd, POLLIN, 0}, {bell, POLLIN, 0}};
+    ::poll(watched, 2, milliseconds);
+    uint64_t rung = 0;
+    if (watched[1].revents != 0 && ::read(bell, &rung, sizeof rung) < 0) return;
+  }
+
+  // ---- connections ------------------------------------------------------------------------------------------------
+
+  // With too many connections, the one that has been at its request longest gives way; else one that takes its answer
+  // slowly.
+  void close_dawdler() {
+    Peer* oldest = nullptr;
+    int open = 0;
+    for (Peer& p : peers) {
+      if (p.phase == Peer::Phase::closing) continue;
+      ++open;
+      if (p.phase == Peer::Phase::working) continue;
+      const auto rank = [](const Peer& q) { return std::pair(q.phase != Peer::Phase::reading, q.since); };
+      if (oldest == nullptr || rank(p) < rank(*oldest)) oldest = &p;
+    }
+    if (open > options.connections && oldest != nullptr) oldest->close();
+  }
+
+  void close_late() {
+    const auto now = Clock::now();
+    for (Peer& p : peers) {
+      const bool reading = p.phase == Peer::Phase::reading && now - p.since > seconds(options.read_seconds);
+      const bool answering = p.phase == Peer::Phase::answering && now - p.since > seconds(options.answer_seconds);
+      if (reading || answering) p.close();
+    }
+  }
+
+  void cancel_work() {
+    const std::lock_guard lock(mutex);
+    for (Exchange* x : working) x->budget->cancel();
+  }
+  void stop_work() {
+    cancel_work();
+    heavy.stop();
+    light.stop();
   }
 
   HttpOptions options;
-  Workers workers;
-  BoundedServer server;
-  int port = 0;
-  std::mutex state;  // of the two below
-  bool stopping = false, running = false;
+  const routes::Router& router;
+  Admission admission;
+  std::list<Peer> peers;
+  std::atomic<int64_t> unsent{0};
+  std::atomic<bool> stopping{false};
+  std::mutex mutex;  // of the next
+  std::set<Exchange*> working;
+  MHD_Daemon* daemon = nullptr;
+  int bell = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  Workers heavy, light;
 };
 
-HttpServer::HttpServer(const HttpOptions& options) : impl_(std::make_unique<Impl>(options)) {
-  BoundedServer& s = impl_->server;
-  s.new_task_queue = [n = static_cast<size_t>(options.connections)] { return new httplib::ThreadPool(n); };
-  s.set_payload_max_length(options.max_body);
-  s.set_tcp_nodelay(true);
-  // The library's own choice, SO_REUSEPORT, would let two servers share a port, each getting half of the requests.
-  s.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
-  impl_->check_origin();
-  // No scripts, styles, pictures or connections but the page's own (charts write style elements; exports are blobs).
-  s.set_default_headers({{"Content-Security-Policy",
-                          "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' blob: data:; "
-                          "object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"},
-                         {"X-Content-Type-Options", "nosniff"},
-                         {"Referrer-Policy", "no-referrer"}});
-  s.set_error_handler([](const httplib::Request& from, httplib::Response& to) {
-    if (!to.body.empty()) return;
-    if (to.status == 404) refuse(to, 404, "nothing at " + from.path);
-    if (to.status == 413) refuse(to, 413, "the request is larger than 1 MiB");
-    if (to.body.empty()) refuse(to, to.status, "bad request");
-  });
-}
+HttpServer::HttpServer(const HttpOptions& options, const routes::Router& router)
+    : impl_(std::make_unique<Impl>(options, router)) {}
 
-HttpServer::~HttpServer() { stop(); }
-
-void HttpServer::get(const std::string& route, HttpHandler handler, Work work) {
-  impl_->server.Get(route, impl_->guarded(std::move(handler), work));
-}
-void HttpServer::post(const std::string& route, HttpHandler handler) {
-  impl_->server.Post(route, impl_->guarded(std::move(handler), Work::heavy));
-}
-void HttpServer::remove(const std::string& route, HttpHandler handler) {
-  impl_->server.Delete(route, impl_->guarded(std::move(handler), Work::light));
-}
+HttpServer::~HttpServer() = default;
 
 int HttpServer::bind() {
-  const HttpOptions& o = impl_->options;
-  if (o.port == 0) {
-    impl_->port = impl_->server.bind_to_any_port(o.host.c_str());
-    if (impl_->port < 0) throw IoError("cannot listen on " + o.host + "; is that an address of this machine?");
-  } else {
-    if (!impl_->server.bind_to_port(o.host.c_str(), o.port)) {
-      throw IoError("port " + std::to_string(o.port) + " on " + o.host +
-                    " is in use or not allowed; choose another with --port N (--port 0 takes any free one)");
-    }
-    impl_->port = o.port;
-  }
-  impl_->server.widen_queue();
-  return impl_->port;
+  const Listener listener = listen_on(impl_->options.host, impl_->options.port);
+  impl_->admission.set_port(listener.port);
+  impl_->start(listener.socket);
+  return listener.port;
+}
+
+void HttpServer::turn(int milliseconds) {
+  impl_->wait(milliseconds);
+  MHD_run(impl_->daemon);
+  impl_->close_late();
+  impl_->heavy.give_up_late();
+  impl_->light.give_up_late();
 }
 
 void HttpServer::run() {
-  {
-    const std::lock_guard lock(impl_->state);
-    if (impl_->stopping) return;
-    impl_->running = true;
-  }
-  impl_->server.listen_after_bind();
-  const std::lock_guard lock(impl_->state);
-  impl_->running = false;
+  constexpr int kMilliseconds = 100;  // between two looks at the clock
+  while (!impl_->stopping) turn(kMilliseconds);
+  impl_->cancel_work();
 }
 
 void HttpServer::stop() {
-  // The library forgets a stop that comes before it has begun to listen.
-  for (std::unique_lock lock(impl_->state);; lock.lock()) {
-    impl_->stopping = true;
-    if (!impl_->running || impl_->server.is_running()) break;
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  impl_->stopping = true;
+  impl_->ring();
+}
+
+void HttpServer::adopt(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  if (MHD_add_connection(impl_->daemon, socket, reinterpret_cast<sockaddr*>(&address), size) != MHD_YES) {
+    throw IoError("could not serve the connection");
   }
-  impl_->server.stop();
 }
 
 }  // namespace qkv::serve

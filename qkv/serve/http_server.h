@@ -1,82 +1,50 @@
-// A small HTTP server for the page: loopback by default, bounded in every way, answers in JSON or bytes.
+// HTTP for the routes: loopback by default, bounded in every way. libmicrohttpd parses; what is asked is answered by
+// worker threads.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
-#include <vector>
+
+#include "qkv/routes/router.h"
 
 namespace qkv::serve {
 
-struct HttpRequest {
-  std::string path;
-  std::vector<std::string> parts;            // what the route's (…) groups matched
-  std::map<std::string, std::string> query;  // last value of each name
-  std::string body;
-
-  bool has(const std::string& name) const { return query.count(name) > 0; }
-  /// The query's value, or `otherwise`. get_integer throws HttpError 400 naming the field.
-  std::string get(const std::string& name, const std::string& otherwise = "") const;
-  int64_t get_integer(const std::string& name, int64_t otherwise) const;
-};
-
-struct HttpResponse {
-  int status = 200;
-  std::string type = "application/json";
-  std::string body = {};
-  std::vector<std::pair<std::string, std::string>> headers = {};
-};
-
-/// An answer that is not 200: {"error": what, "field": field}.
-class HttpError : public std::runtime_error {
- public:
-  HttpError(int status, const std::string& what, std::string field = "")
-      : std::runtime_error(what), status_(status), field_(std::move(field)) {}
-  int status() const { return status_; }
-  const std::string& field() const { return field_; }
-
- private:
-  int status_;
-  std::string field_;
-};
-
-using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
-
-/// What a handler costs: light ones run at once, heavy ones (models, experiments) take turns.
-enum class Work : uint8_t { light, heavy };
-
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  int port = 8417;  // 0: any free one
+  int port = 8417;         // 0: any free one
+  std::string token = {};  // when given, every request must know it
   size_t max_body = 1 << 20;
-  int connections = 96;      // served at once; more wait for a thread
-  int computing = 2;         // heavy handlers at work at once
-  int waiting = 48;          // heavy handlers waiting for their turn; more are told to come back (503)
-  double turn_seconds = 20;  // longest wait for a turn
-  double read_seconds = 10;  // a request that takes longer to arrive is given up
+  int connections = 96;         // at once; beyond that the one that dawdles longest is closed
+  int computing = 2;            // heavy routes at work at once
+  int waiting = 48;             // heavy routes waiting for their turn; more are told to come back (503)
+  double turn_seconds = 8;      // longest wait for a turn
+  double read_seconds = 10;     // a request that takes longer to arrive is given up
+  double answer_seconds = 30;   // and so is an answer that takes longer to be taken
+  double request_seconds = 17;  // from the arrival of a request to its answer
+  int64_t memory = 384 << 20;   // bytes of all tensors together
+  int64_t unsent = 128 << 20;   // bytes of all answers not yet taken
 };
 
-/// Routes are regular expressions over the whole path. Requests with a foreign Host or Origin get 403, bodies over
-/// max_body 413, unknown paths 404, other methods 405; qkv's ConfigError becomes 400, its other errors 422.
+/// Every answer given before its request was read in full, and every refusal, ends the connection.
 class HttpServer {
  public:
-  explicit HttpServer(const HttpOptions& options);
+  /// The router must outlive the server.
+  HttpServer(const HttpOptions& options, const routes::Router& router);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  void get(const std::string& route, HttpHandler handler, Work work = Work::heavy);
-  void post(const std::string& route, HttpHandler handler);
-  void remove(const std::string& route, HttpHandler handler);
-
   /// Takes the port. Throws IoError ("port 8417 is in use; …"). Returns the port.
   int bind();
-  /// Serves until stop(), which may be called from any thread or signal-safe flag watcher.
+  /// Serves until stop(), which may be called from any thread; what is being computed then is stopped.
   void run();
   void stop();
+
+  /// The parts of run(): waits at most that long for something to do and does it.
+  void turn(int milliseconds);
+  /// Serves a connected socket as if it had come in at the port. Not while another thread is in run() or turn().
+  void adopt(int socket);
 
  private:
   struct Impl;

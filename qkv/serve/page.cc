@@ -46,7 +46,7 @@ std::span<const PageFile> page_files() {
        "<!doctype html><meta charset=utf-8><title>qkv</title><p>This program was built without its page because npm "
        "was "
        "missing. Install the packages <code>nodejs</code> and <code>npm</code> and build again. The API works: see "
-       "docs/API.md."},
+       "docs/SERVER_API.md."},
   }};
   return kFiles;
 }

@@ -29,7 +29,8 @@ Settings training_settings() {
       .path("from", "", "start from the weights and the vocabulary of this run instead of random ones")
       .text("from-weights", "", "which of its weights: best, last, average or a step [average, else best]")
       .open_to_clients({"seed", "epochs", "steps", "batch", "accumulate", "optimizer", "lr", "weight-decay", "momentum",
-                        "clip", "schedule", "warmup", "final-lr", "eval-every", "patience"});
+                        "clip", "schedule", "warmup", "final-lr", "eval-every", "checkpoint-every", "keep",
+                        "patience"});
   return s;
 }
 

@@ -69,13 +69,22 @@ inline std::string body_of(const std::string& answer) {
   return at == std::string::npos ? "" : answer.substr(at + 4);
 }
 
+/// How many answers there are in what came back.
+inline int answers_in(const std::string& received) {
+  int n = 0;
+  for (size_t at = received.find("HTTP/1.1 "); at != std::string::npos; at = received.find("HTTP/1.1 ", at + 1)) ++n;
+  return n;
+}
+
 /// One request on a connection of its own; `headers` are whole lines.
 inline std::string ask(int port, const std::string& line, const std::string& body = "", const std::string& headers = "",
                        const std::string& host = "") {
   RawClient client(port);
-  client.send(line + " HTTP/1.1\r\nHost: " + (host.empty() ? "127.0.0.1:" + std::to_string(port) : host) +
-              "\r\nConnection: close\r\n" + headers +
-              (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" + body);
+  client.send(
+      line + " HTTP/1.1\r\nHost: " + (host.empty() ? "127.0.0.1:" + std::to_string(port) : host) +
+      "\r\nConnection: close\r\n" + headers +
+      (body.empty() || headers.find("Content-Type") != std::string::npos ? "" : "Content-Type: application/json\r\n") +
+      (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") + "\r\n" + body);
   return client.receive();
 }
 

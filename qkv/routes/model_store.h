@@ -1,0 +1,59 @@
+// The runs the page can look at: listed from folders, loaded when asked for, a few kept in memory.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "qkv/tasks/task.h"
+#include "qkv/train/run_folder.h"
+
+namespace qkv::routes {
+
+/// One run as the list shows it. A run that cannot be read has an error instead of figures.
+struct RunInfo {
+  std::string id;  // the folder's name, made unique
+  std::string path;
+  std::string task;
+  std::string error;
+  std::vector<int64_t> checkpoints;
+  Settings settings;
+};
+
+/// A task with the weights of one checkpoint. Hold `mutex` while using the task.
+struct LoadedModel {
+  std::timed_mutex mutex;
+  std::string run, checkpoint;
+  InputKind input = InputKind::text;
+  std::string weights;  // the folder they came from: a step's number or "average"
+  int64_t bytes = 0;    // of the parameters
+  std::unique_ptr<Task> task;
+};
+
+class ModelStore {
+ public:
+  /// `paths` are run folders; when empty, every run below `root` is listed, new ones as they appear.
+  ModelStore(std::vector<std::string> paths, std::string root);
+
+  std::vector<RunInfo> list() const;
+  /// Throws RouteError 404 for an unknown run.
+  RunInfo find(const std::string& id) const;
+  /// The run's task with the weights of `checkpoint`; "" takes those that `qkv map` would, and the newest of a run that
+  /// is not finished. Throws RouteError, IoError.
+  std::shared_ptr<LoadedModel> open(const std::string& id, const std::string& checkpoint);
+  const std::string& root() const { return root_; }
+
+ private:
+  static constexpr size_t kKept = 6;
+  static constexpr int64_t kKeptBytes = 128 << 20;
+  void forget_oldest();
+  std::vector<std::string> paths_;
+  std::string root_;
+  std::timed_mutex mutex_;
+  std::list<std::shared_ptr<LoadedModel>> kept_;  // most recent first
+  int64_t bytes_ = 0;                             // of all that are kept
+};
+
+}  // namespace qkv::routes

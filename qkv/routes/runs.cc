@@ -1,0 +1,137 @@
+// Routes about runs: the list, starting and stopping trainings, metrics.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "qkv/routes/parts.h"
+
+namespace qkv::routes {
+namespace {
+
+Json run_json(const RunInfo& run, Trainings& trainings) {
+  Json one{{"id", run.id}, {"task", run.task}, {"checkpoints", run.checkpoints}};
+  if (!run.error.empty()) one["error"] = run.error;
+  one["training"] = trainings.is_running(run.id);
+  one["settings"] = settings_json(run.settings);
+  return one;
+}
+
+// At most `most` bytes of a plain file from `from` on, and its size; nothing of a pipe or device, which could block.
+std::string part_of_file(const std::string& path, int64_t& from, int64_t most, int64_t& size) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat about {};
+  std::string text;
+  if (file >= 0 && ::fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
+    size = about.st_size;
+    if (from > size) from = 0;  // the run began again
+    text.resize(static_cast<size_t>(std::min(most, size - from)));
+    const ssize_t n = ::pread(file, text.data(), text.size(), from);
+    text.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  }
+  if (file >= 0) ::close(file);
+  return text;
+}
+
+// Records of metrics.jsonl from byte `from`, whole lines only; `next` is where the rest begins.
+Json metrics_json(const std::string& folder, int64_t from) {
+  constexpr int64_t kMost = 1 << 20;
+  int64_t size = 0;
+  const std::string text = part_of_file(folder + "/metrics.jsonl", from, kMost, size);
+  Json out{{"next", from}, {"records", Json::array()}};
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    try {
+      out["records"].push_back(parse_json(std::string_view(text).substr(begin, end - begin), {.where = "metrics"}));
+    } catch (const JsonError&) {
+      // A damaged line is left out.
+    }
+    begin = end + 1;
+  }
+  // A line longer than a part is no record: it is passed over.
+  if (begin == 0 && static_cast<int64_t>(text.size()) == kMost) begin = text.size();
+  out["next"] = from + static_cast<int64_t>(begin);
+  out["more"] = begin > 0 && from + static_cast<int64_t>(begin) < size;
+  return out;
+}
+
+// The runs there are, and trainings that failed before or after they had one.
+Json list_json(const Services& s) {
+  Json list = Json::array();
+  std::map<std::string, std::string> failures = s.trainings.failures();
+  for (RunInfo& run : s.models.list()) {
+    if (const auto failed = failures.find(run.id); failed != failures.end()) {
+      if (run.error.empty()) run.error = failed->second;
+      failures.erase(failed);
+    }
+    list.push_back(run_json(run, s.trainings));
+  }
+  for (const auto& [id, what] : failures) {
+    RunInfo run;
+    run.id = id;
+    run.error = what;
+    list.push_back(run_json(run, s.trainings));
+  }
+  Json data = Json::array();
+  for (const auto& [name, path] : s.data_sets) data.push_back(name);
+  return {{"root", s.models.root()}, {"read_only", s.read_only}, {"data_sets", data}, {"runs", list}};
+}
+
+// What a client orders: settings that the task leaves open to clients, a data set and a run by the names listed.
+TrainingOrder order_of(const Json& body, const Services& s) {
+  TrainingOrder order{.task = text_member(body, "task", "reverse"), .settings = settings_member(body)};
+  Settings checked = find_task(order.task).settings();
+  for (const auto& [name, value] : order.settings) checked.set_by_client(name, value);
+  if (const std::string name = text_member(body, "data"); !name.empty()) {
+    const auto found = s.data_sets.find(name);
+    if (found == s.data_sets.end()) {
+      throw RouteError(400, "no data set '" + name + "'; 'qkv serve --allow-data DIR' makes one available", "data");
+    }
+    checked.set("data", found->second);
+    order.settings.emplace_back("data", found->second);
+  }
+  if (const std::string id = text_member(body, "from"); !id.empty()) {
+    const std::string path = s.models.find(id).path;
+    checked.set("from", path);
+    order.settings.emplace_back("from", path);
+  }
+  return order;
+}
+
+void refuse_read_only(const Services& s) {
+  if (s.read_only) {
+    throw RouteError(403, "this server is read-only: on another machine's request nothing is started or stopped");
+  }
+}
+
+}  // namespace
+
+void add_run_routes(Router& router, const Services& services) {
+  router.add(
+      "GET", "/api/runs", [s = services](const Request&) { return json_response(list_json(s)); }, Work::light);
+  router.add("POST", "/api/runs", [s = services](const Request& r) {
+    refuse_read_only(s);
+    return json_response({{"id", s.trainings.start(order_of(request_json(r), s))}}, 201);
+  });
+  router.add(
+      "DELETE", "/api/runs/{}",
+      [s = services](const Request& r) {
+        refuse_read_only(s);
+        s.trainings.stop(r.parts[0]);
+        return json_response({{"stopping", r.parts[0]}});
+      },
+      Work::light);
+  router.add(
+      "GET", "/api/runs/{}/metrics",
+      [s = services](const Request& r) {
+        const RunInfo run = s.models.find(r.parts[0]);
+        Json out = metrics_json(run.path, std::max<int64_t>(0, r.get_integer("from", 0)));
+        out["checkpoints"] = run.checkpoints;
+        out["training"] = s.trainings.is_running(run.id);
+        return json_response(out);
+      },
+      Work::light);
+}
+
+}  // namespace qkv::routes

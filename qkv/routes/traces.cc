@@ -1,0 +1,178 @@
+// Routes about traces: one input run through one model, and its maps.
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "qkv/io/npy.h"
+#include "qkv/routes/parts.h"
+
+namespace qkv::routes {
+namespace {
+
+Response npy_response(const Tensor& t) {
+  const std::span<const float> values(t.f32(), static_cast<size_t>(t.numel()));
+  const Bytes bytes = encode_npy(t.shape(), NpyType::kF32, std::as_bytes(values));
+  Response r{.type = "application/octet-stream", .body = {}, .headers = {{"Cache-Control", "no-store"}}};
+  r.body.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return r;
+}
+
+std::string base64(std::span<const uint8_t> bytes) {
+  static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t left = bytes.size() - i;
+    const uint32_t b1 = left > 1 ? bytes[i + 1] : 0, b2 = left > 2 ? bytes[i + 2] : 0;
+    const uint32_t three = (static_cast<uint32_t>(bytes[i]) << 16) | (b1 << 8) | b2;
+    out += kLetters[three >> 18];
+    out += kLetters[(three >> 12) & 63];
+    out += left > 1 ? kLetters[(three >> 6) & 63] : '=';
+    out += left > 2 ? kLetters[three & 63] : '=';
+  }
+  return out;
+}
+
+Json picture_json(const TracedPicture& p) {
+  return {{"width", p.width},
+          {"height", p.height},
+          {"channels", p.channels},
+          {"pixels", base64(p.pixels)},
+          {"patch_rows", p.patch_rows},
+          {"patch_columns", p.patch_columns},
+          {"first_patch", p.first_patch}};
+}
+
+Json candidates_json(const TracedExample& e) {
+  Json steps = Json::array();
+  for (const auto& step : e.candidates) {
+    Json list = Json::array();
+    for (const TracedCandidate& c : step) list.push_back({{"token", c.token}, {"p", c.probability}, {"id", c.id}});
+    steps.push_back(std::move(list));
+  }
+  return steps;
+}
+
+Json trace_json(const Trace& trace) {
+  Json sites = Json::array();
+  for (const TraceSite& s : trace.sites()) {
+    sites.push_back({{"id", s.id},
+                     {"layers", s.layers.size()},
+                     {"heads", s.H},
+                     {"queries", s.Lq},
+                     {"keys", s.Lk},
+                     {"causal", s.causal},
+                     {"rows", s.rows_are_target ? "target" : "source"},
+                     {"columns", s.columns_are_target ? "target" : "source"}});
+  }
+  const TracedExample& e = trace.example();
+  Json out{{"id", trace.id()},
+           {"checkpoint", trace.weights()},
+           {"output", e.output},
+           {"tokens", {{"source", e.source}, {"target", e.target}}},
+           {"sites", sites}};
+  if (!e.candidates.empty()) out["candidates"] = candidates_json(e);
+  if (!e.written.empty()) out["written"] = e.written;
+  if (e.picture) out["picture"] = picture_json(*e.picture);
+  return out;
+}
+
+// "a:b" → {a, b}; absent → {0, whole}.
+std::pair<int64_t, int64_t> range_of(const Request& r, const char* name, int64_t whole) {
+  const std::string text = r.get(name);
+  if (text.empty()) return {0, whole};
+  int64_t first = 0, last = 0;
+  const char* const end = text.data() + text.size();
+  const auto [colon, bad_first] = std::from_chars(text.data(), end, first);
+  const auto [rest, bad_last] = std::from_chars(std::min(colon + 1, end), end, last);
+  if (bad_first != std::errc() || colon == end || *colon != ':' || bad_last != std::errc() || rest != end) {
+    throw RouteError(400, "expected first:last, got '" + text + "'", name);
+  }
+  return {first, last};
+}
+
+MapWindow window_of(const Request& r, const TraceSite& site) {
+  const auto [row_begin, row_end] = range_of(r, "rows", site.Lq);
+  const auto [col_begin, col_end] = range_of(r, "cols", site.Lk);
+  const std::string what = r.get("what", "weights");
+  if (what != "weights" && what != "scores" && what != "rollout") {
+    throw RouteError(400, "what is weights, scores or rollout", "what");
+  }
+  return {.layer = r.get_integer("layer", 0),
+          .head = r.get_integer("head", 0),
+          .row_begin = row_begin,
+          .row_end = row_end,
+          .col_begin = col_begin,
+          .col_end = col_end,
+          .pool = r.get_integer("pool", 1),
+          .kind = what == "scores"    ? MapKind::scores
+                  : what == "rollout" ? MapKind::rollout
+                                      : MapKind::weights};
+}
+
+Json figures_json(const Trace& trace, const TraceSite& site) {
+  Json out{{"entropy", Json::array()},
+           {"distance", Json::array()},
+           {"largest", Json::array()},
+           {"self", Json::array()},
+           {"first", Json::array()}};
+  for (const auto& layer : trace.figures(site)) {
+    Json entropy, distance, largest, self, first;
+    for (const HeadFigures& f : layer) {
+      entropy.push_back(f.entropy);
+      distance.push_back(f.distance);
+      largest.push_back(f.largest);
+      self.push_back(f.on_self);
+      first.push_back(f.on_first);
+    }
+    out["entropy"].push_back(entropy);
+    out["distance"].push_back(distance);
+    out["largest"].push_back(largest);
+    out["self"].push_back(self);
+    out["first"].push_back(first);
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_trace_routes(Router& router, const Services& services) {
+  ModelStore& models = services.models;
+  TraceStore& traces = services.traces;
+  router.add("GET", "/api/runs/{}/examples", [&](const Request& r) {
+    const auto model = models.open(r.parts[0], r.get("checkpoint"));
+    constexpr int64_t kExamples = 8;
+    const auto lock = held(model->mutex);
+    const std::vector<std::string> inputs = model->task->examples(kExamples);
+    Json out{{"examples", inputs}};
+    if (model->input == InputKind::picture) {
+      for (const std::string& input : inputs) {
+        const TracedExample e = model->task->trace(input);
+        if (e.picture) out["pictures"].push_back(picture_json(*e.picture));
+      }
+    }
+    return json_response(out);
+  });
+  router.add("POST", "/api/trace", [&](const Request& r) {
+    const Json body = request_json(r);
+    const auto trace = traces.make({.model = text_member(body, "model"),
+                                    .checkpoint = text_member(body, "checkpoint"),
+                                    .input = text_member(body, "input"),
+                                    .beginning = body.value("beginning", std::vector<int64_t>())});
+    return json_response(trace_json(*trace));
+  });
+  router.add("GET", "/api/trace/{}/map", [&](const Request& r) {
+    const auto trace = traces.find(r.parts[0]);
+    const TraceSite& site = trace->site(r.get("site"));
+    return npy_response(trace->map(site, window_of(r, site)));
+  });
+  router.add("GET", "/api/trace/{}/thumbs", [&](const Request& r) {
+    const auto trace = traces.find(r.parts[0]);
+    return npy_response(trace->thumbnails(trace->site(r.get("site")), r.get_integer("size", 32)));
+  });
+  router.add("GET", "/api/trace/{}/figures", [&](const Request& r) {
+    const auto trace = traces.find(r.parts[0]);
+    return json_response(figures_json(*trace, trace->site(r.get("site"))));
+  });
+}
+
+}  // namespace qkv::routes
