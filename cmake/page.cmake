@@ -4,11 +4,14 @@ find_program(QKV_NODE NAMES node nodejs)
 set(page_dir ${PROJECT_BINARY_DIR}/page)
 set(page_source ${PROJECT_SOURCE_DIR}/qkv/serve/page.cc)
 if(QKV_NPM AND QKV_NODE)
-  file(GLOB page_inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/src/* ${PROJECT_SOURCE_DIR}/web/build.mjs)
+  file(GLOB_RECURSE page_inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/src/*)
+  if(NOT QKV_TESTS)
+    set(page_modules --omit=dev)  # formatter, types and browser driver are large, and only the tests need them
+  endif()
   set(page_files ${page_dir}/index.html ${page_dir}/app.js ${page_dir}/app.css)
   add_custom_command(
     OUTPUT ${page_dir}/modules.stamp
-    COMMAND ${QKV_NPM} ci --no-audit --no-fund --loglevel=error
+    COMMAND ${QKV_NPM} ci ${page_modules} --no-audit --no-fund --loglevel=error
     COMMAND ${CMAKE_COMMAND} -E make_directory ${page_dir}
     COMMAND ${CMAKE_COMMAND} -E touch ${page_dir}/modules.stamp
     DEPENDS ${PROJECT_SOURCE_DIR}/web/package-lock.json
@@ -17,7 +20,7 @@ if(QKV_NPM AND QKV_NODE)
   add_custom_command(
     OUTPUT ${page_files}
     COMMAND ${QKV_NODE} build.mjs ${page_dir}
-    DEPENDS ${page_inputs} ${page_dir}/modules.stamp
+    DEPENDS ${page_inputs} ${PROJECT_SOURCE_DIR}/web/build.mjs ${page_dir}/modules.stamp
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/web
     COMMENT "Bundling the page")
   add_custom_target(qkv_page DEPENDS ${page_files})

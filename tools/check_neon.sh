@@ -9,7 +9,7 @@ command -v "$compiler" >/dev/null || { echo "check_neon: $compiler is missing; i
 headers=$(mktemp -d)
 trap 'rm -rf "$headers"' EXIT
 ln -s "${HWY_INCLUDE:-/usr/include}/hwy" "$headers/hwy"
-[ $# -gt 0 ] || set -- qkv/kernels/*.cc
+[ $# -gt 0 ] || set -- $(find qkv/kernels -name '*.cc' | sort)
 for source in "$@"; do
   "$compiler" -std=c++20 -O1 -Wall -Wextra -Werror -Wno-psabi -ffp-contract=off -I. -isystem "$headers" \
     "-DHWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)" -c "$source" -o "$headers/object.o"

@@ -8,6 +8,8 @@ QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-
 QKV_TEST_PACKAGES="libgtest-dev libbenchmark-dev clang-format python3"
 QKV_PAGE_TEST_PACKAGES="chromium"
 QKV_SANITIZE_PACKAGES="clang libclang-rt-14-dev llvm"
+QKV_LINT_PACKAGES="clang-tidy doxygen"
+QKV_NEON_PACKAGES="g++-aarch64-linux-gnu"
 
 # need_packages NAME...: installs those that are missing, or says in one line which they are.
 need_packages() {
@@ -39,7 +41,31 @@ need_packages() {
 # The page is bundled by npm. A machine may have it from elsewhere than Debian; without it the program still builds.
 need_npm() {
   command -v npm >/dev/null && command -v node >/dev/null && return 0
-  need_packages nodejs npm || qkv_say "going on without npm: 'qkv serve' will have no page"
+  need_packages nodejs npm || qkv_say "continuing without npm: 'qkv serve' will have no page"
+}
+
+# A build folder that was moved or copied here together with its checkout: CMake would refuse it, so it configures anew;
+# what it had compiled comes from ccache.
+forget_moved() {
+  local cache home
+  for cache in build/*/CMakeCache.txt; do
+    [ -e "$cache" ] || continue
+    home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache")
+    [ "$home" -ef . ] || rm -f "$cache"
+  done
+}
+
+# Reads what ninja says and prints a line per tenth of a build that takes some time.
+progress() {
+  local line done all tenth=0
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    done=${BASH_REMATCH[1]} all=${BASH_REMATCH[2]}
+    if [ "$all" -ge 20 ] && [ $((10 * done / all)) -gt "$tenth" ]; then
+      tenth=$((10 * done / all))
+      qkv_say "built ${tenth}0 % ($done of $all steps)"
+    fi
+  done
 }
 
 # build PRESET TARGET...: configures when needed and builds; the log is shown when it fails.
@@ -47,19 +73,31 @@ build() {
   local preset=$1
   shift
   mkdir -p build
-  local launcher=""
+  forget_moved
   # Paths below this folder are cached relative to it, so that another clone finds what this one compiled.
-  command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" && export CCACHE_BASEDIR=$PWD
-  if ! cmake --preset "$preset" $launcher >"build/configure-$preset.log" 2>&1; then
+  export CCACHE_BASEDIR=$PWD
+  if ! cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER="$PWD/tools/compile.sh" \
+    >"build/configure-$preset.log" 2>&1; then
     tail -n 20 "build/configure-$preset.log" >&2
     qkv_say "could not configure; see build/configure-$preset.log"
     return 1
   fi
   if [ -t 2 ]; then
     cmake --build --preset "$preset" --target "$@" >&2
-  elif ! cmake --build --preset "$preset" --target "$@" >"build/build-$preset.log" 2>&1; then
+  elif ! cmake --build --preset "$preset" --target "$@" 2>&1 | tee "build/build-$preset.log" | progress; then
     grep -E -A5 'error|FAILED' "build/build-$preset.log" | head -n 40 >&2
     qkv_say "could not build; see build/build-$preset.log"
     return 1
   fi
+}
+
+# no_warnings FOLDER: shows the compiler's warnings of everything built in that folder, and fails if there are any.
+no_warnings() {
+  local file found=0
+  while IFS= read -r file; do
+    [ -e "${file%.warnings}" ] || continue # its source is gone
+    cat "$file" >&2
+    found=1
+  done < <(find "$1" -name '*.o.warnings')
+  [ $found -eq 0 ] || { qkv_say "the compiler warns"; return 1; }
 }

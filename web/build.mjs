@@ -1,6 +1,7 @@
 // Bundles the page into dist/: index.html, app.js and app.css, nothing else and nothing from elsewhere.
-import { build } from "esbuild";
+
 import { copyFile, mkdir } from "node:fs/promises";
+import { build } from "esbuild";
 
 const out = process.argv[2] ?? "dist";
 await mkdir(out, { recursive: true });

@@ -94,7 +94,17 @@ export interface LabPlot {
   caption: string;
   x: LabAxis;
   y: LabAxis;
-  series: { name: string; x: number[]; y: (number | null)[]; low: number[]; high: number[]; line: boolean; dots: boolean; dashed: boolean; color: number }[];
+  series: {
+    name: string;
+    x: number[];
+    y: (number | null)[];
+    low: number[];
+    high: number[];
+    line: boolean;
+    dots: boolean;
+    dashed: boolean;
+    color: number;
+  }[];
   guides: { at: number; label: string; vertical: boolean }[];
 }
 
@@ -186,7 +196,10 @@ export async function getArray(path: string): Promise<{ shape: number[]; values:
   const bytes = await (await request(path)).arrayBuffer();
   const length = new DataView(bytes).getUint16(8, true);
   const header = new TextDecoder("latin1").decode(new Uint8Array(bytes, 10, length));
-  const shape = (/\(([^)]*)\)/.exec(header)?.[1] ?? "").split(",").filter((s) => s.trim()).map(Number);
+  const shape = (/\(([^)]*)\)/.exec(header)?.[1] ?? "")
+    .split(",")
+    .filter((s) => s.trim())
+    .map(Number);
   return { shape, values: new Float32Array(bytes, 10 + length) };
 }
 

@@ -1,7 +1,8 @@
 // Charts by Observable Plot, redrawn when data, size or theme change.
 import * as Plot from "@observablehq/plot";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { chosenTheme, isDark, systemDark } from "./colors";
+import { useEffect, useRef } from "preact/hooks";
+import { chosenTheme, inks, systemDark } from "./colors";
+import { useWidth } from "./hooks";
 
 interface Props {
   options: (width: number) => Plot.PlotOptions;
@@ -11,16 +12,11 @@ interface Props {
 
 export function Chart({ options, deps, label }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const watch = new ResizeObserver(() => box.current && setWidth(box.current.clientWidth));
-    watch.observe(box.current!);
-    return () => watch.disconnect();
-  }, []);
+  const width = useWidth(box);
   useEffect(() => {
     if (!width) return;
     const chart = Plot.plot({ width, style: { fontSize: "12px", background: "transparent" }, ...options(width) });
-    chart.style.setProperty("--plot-background", isDark() ? "#14161a" : "#ffffff");
+    chart.style.setProperty("--plot-background", inks().background);
     chart.setAttribute("aria-label", label);
     box.current!.replaceChildren(chart);
     box.current!.dataset.ready = "true";

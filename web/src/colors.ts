@@ -1,13 +1,13 @@
 // Colours: a map of equal lightness steps for weights, a diverging one for lift, eight for heads and runs.
 import { signal } from "@preact/signals";
 
-type Rgb = [number, number, number];
-
 const media = matchMedia("(prefers-color-scheme: dark)");
 /** "" follows the system. */
 export const chosenTheme = signal(localStorage.getItem("theme") ?? "");
 export const systemDark = signal(media.matches);
-media.addEventListener("change", (e) => (systemDark.value = e.matches));
+media.addEventListener("change", (e) => {
+  systemDark.value = e.matches;
+});
 export const isDark = (): boolean => (chosenTheme.value ? chosenTheme.value === "dark" : systemDark.value);
 
 export function setTheme(theme: string): void {
@@ -27,27 +27,31 @@ const dark = ["af7687", "5973f9", "de5b24", "d7f1ac", "4ef3fe", "9c84d6", "faca3
 export const seriesColor = (i: number): string => `#${(isDark() ? dark : light)[i % 8]}`;
 
 // Stops chosen so that lightness (CIE L*) falls or rises evenly: order survives in grey.
-const stops: Record<string, Rgb[]> = {
-  light: [[255, 255, 255], [219, 229, 243], [176, 200, 230], [131, 170, 214], [89, 138, 194], [55, 105, 170], [32, 72, 138], [18, 40, 96], [8, 12, 48]],
-  dark: [[16, 18, 22], [38, 36, 52], [62, 54, 84], [93, 73, 108], [129, 95, 118], [167, 122, 120], [202, 155, 123], [230, 195, 141], [250, 240, 200]],
-  lift: [[20, 70, 140], [80, 130, 190], [160, 190, 220], [240, 240, 240], [245, 195, 130], [225, 130, 40], [150, 70, 0]],
+const ramps = {
+  light: "ffffff dbe5f3 b0c8e6 83aad6 598ac2 3769aa 20488a 122860 080c30",
+  dark: "101216 262434 3e3654 5d496c 815f76 a77a78 ca9b7b e6c38d faf0c8",
+  lift: "14468c 5082be a0bedc f0f0f0 f5c382 e18228 964600",
 };
 
-function table(points: Rgb[]): Uint8ClampedArray {
+/** 256 colours between the stops, four bytes each. */
+function table(ramp: string): Uint8ClampedArray {
+  const points = ramp.split(" ").map((hex) => [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)));
   const out = new Uint8ClampedArray(256 * 4);
   for (let i = 0; i < 256; i++) {
     const at = (i / 255) * (points.length - 1);
     const k = Math.min(points.length - 2, Math.floor(at));
-    for (let c = 0; c < 3; c++) out[i * 4 + c] = Math.round(points[k][c] + (points[k + 1][c] - points[k][c]) * (at - k));
+    for (let c = 0; c < 3; c++)
+      out[i * 4 + c] = Math.round(points[k][c] + (points[k + 1][c] - points[k][c]) * (at - k));
     out[i * 4 + 3] = 255;
   }
   return out;
 }
-const tables = { light: table(stops.light), dark: table(stops.dark), lift: table(stops.lift) };
+const tables = { light: table(ramps.light), dark: table(ramps.dark), lift: table(ramps.lift) };
 
 /** abs 0…1; row by the row's largest; lift against even weights; auto lowest to highest; centered around 0. */
 export type Scale = "abs" | "row" | "lift" | "auto" | "centered";
-export const colorTable = (scale: Scale): Uint8ClampedArray => (scale === "lift" || scale === "centered" ? tables.lift : isDark() ? tables.dark : tables.light);
+export const colorTable = (scale: Scale): Uint8ClampedArray =>
+  scale === "lift" || scale === "centered" ? tables.lift : isDark() ? tables.dark : tables.light;
 /** Where the colour of a shade (0 … 1) begins in a table. */
 export const at = (shade: number): number => Math.max(0, Math.min(255, Math.round(shade * 255))) * 4;
 export const css = (t: Uint8ClampedArray, shade: number): string => {

@@ -10,23 +10,40 @@ const at = (state = {}) => hashOf("explore", { m: "reverse-small", x: input, ...
 
 /** Where cell (i, j) of the map is on the screen. */
 const cellAt = (page, i, j) =>
-  page.$eval(".map-box", (b, [i, j]) => {
-    const r = b.getBoundingClientRect(), d = b.dataset, s = Number(d.size);
-    return { x: r.left + Number(d.left) + (j + 0.5) * s - b.scrollLeft, y: r.top + Number(d.top) + (i + 0.5) * s - b.scrollTop };
-  }, [i, j]);
+  page.$eval(
+    ".map-box",
+    (b, [i, j]) => {
+      const r = b.getBoundingClientRect();
+      const d = b.dataset;
+      const s = Number(d.size);
+      return {
+        x: r.left + Number(d.left) + (j + 0.5) * s - b.scrollLeft,
+        y: r.top + Number(d.top) + (i + 0.5) * s - b.scrollTop,
+      };
+    },
+    [i, j],
+  );
 const readout = (page) => page.textContent(".readout");
 
 export function exploreTests(site) {
   test("map: numbers under the pointer, CSV and colours equal those of qkv map", async () => {
     const { page, close } = await open(site.browser, site.url, { hash: at({ h: 1 }) });
     await ready(page, ".map-box");
-    assert.equal(await page.textContent("#output"), qkv("predict", join(runs, "reverse-small"), input).trim().split("\n").pop());
+    assert.equal(
+      await page.textContent("#output"),
+      qkv("predict", join(runs, "reverse-small"), input).trim().split("\n").pop(),
+    );
     const want = mapOfProgram("reverse-small", input, "--head", "1");
     const got = parseCsv(String((await saved(page, "csv")).bytes));
     assert.deepEqual(got.columns, want.columns);
     assert.deepEqual(got.rows, want.rows);
     got.values.forEach((row, i) => row.forEach((v, j) => near(v, want.values[i][j], 1e-6, `cell ${i},${j}`)));
-    for (const [i, j] of [[0, 0], [0, want.columns.length - 1], [3, 2], [want.rows.length - 1, 1]]) {
+    for (const [i, j] of [
+      [0, 0],
+      [0, want.columns.length - 1],
+      [3, 2],
+      [want.rows.length - 1, 1],
+    ]) {
       const p = await cellAt(page, i, j);
       await page.mouse.move(p.x, p.y);
       await page.waitForFunction((t) => document.querySelector(".readout").textContent.includes(t), `(${i}) →`);
@@ -37,10 +54,19 @@ export function exploreTests(site) {
     await page.mouse.move(5, 5);
     // A weight near 1 is drawn in the darkest colours, one near 0 in white: axes are not swapped.
     const flat = want.values.flatMap((row, i) => row.map((v, j) => ({ i, j, v })));
-    const top = flat.reduce((a, b) => (b.v > a.v ? b : a)), low = flat.reduce((a, b) => (b.v < a.v ? b : a));
+    const top = flat.reduce((a, b) => (b.v > a.v ? b : a));
+    const low = flat.reduce((a, b) => (b.v < a.v ? b : a));
     const shade = async ({ i, j }) => {
-      const d = await page.$eval(".map-box", (b) => ({ left: Number(b.dataset.left), top: Number(b.dataset.top), size: Number(b.dataset.size) }));
-      return page.$eval(".map-box canvas", (c, [x, y]) => Array.from(c.getContext("2d").getImageData(x, y, 1, 1).data), [d.left + j * d.size + 4, d.top + i * d.size + 4]);
+      const d = await page.$eval(".map-box", (b) => ({
+        left: Number(b.dataset.left),
+        top: Number(b.dataset.top),
+        size: Number(b.dataset.size),
+      }));
+      return page.$eval(
+        ".map-box canvas",
+        (c, [x, y]) => Array.from(c.getContext("2d").getImageData(x, y, 1, 1).data),
+        [d.left + j * d.size + 4, d.top + i * d.size + 4],
+      );
     };
     assert.ok((await shade(top))[0] < 110, "the largest weight is dark");
     assert.ok((await shade(low))[0] > 240, "the smallest weight is light");
@@ -52,7 +78,11 @@ export function exploreTests(site) {
     await ready(page, ".map-box");
     const want = mapOfProgram("reverse-small", input, "--head", "0");
     await page.focus(".map-box");
-    const expect = (i, j) => page.waitForFunction((t) => document.querySelector(".readout").textContent.includes(t), `(${j}): ${want.values[i][j].toFixed(4)}`);
+    const expect = (i, j) =>
+      page.waitForFunction(
+        (t) => document.querySelector(".readout").textContent.includes(t),
+        `(${j}): ${want.values[i][j].toFixed(4)}`,
+      );
     await page.keyboard.press("ArrowDown");
     await expect(0, 0);
     await page.keyboard.press("ArrowDown");
@@ -80,13 +110,22 @@ export function exploreTests(site) {
     const scores = parseCsv(String((await saved(page, "csv")).bytes)).values;
     const weights = mapOfProgram("reverse-small", input, "--head", "0").values;
     scores.forEach((row, i) => {
-      const top = Math.max(...row), e = row.map((z) => Math.exp(z - top)), sum = e.reduce((a, b) => a + b, 0);
+      const top = Math.max(...row);
+      const e = row.map((z) => Math.exp(z - top));
+      const sum = e.reduce((a, b) => a + b, 0);
       e.forEach((v, j) => near(v / sum, weights[i][j], 1e-5, `softmax ${i},${j}`));
     });
     await page.selectOption("#what", "weights");
     await page.waitForSelector(".inspector table");
-    const numbers = await page.$$eval(".inspector tr", (rows) => rows.map((r) => Number(r.querySelectorAll("td.n")[r.querySelectorAll("td.n").length - 1].textContent)));
-    near(numbers.reduce((a, b) => a + b, 0), 1, 1e-3, "weights of a row");
+    const numbers = await page.$$eval(".inspector tr", (rows) =>
+      rows.map((r) => Number(r.querySelectorAll("td.n")[r.querySelectorAll("td.n").length - 1].textContent)),
+    );
+    near(
+      numbers.reduce((a, b) => a + b, 0),
+      1,
+      1e-3,
+      "weights of a row",
+    );
     await close();
   });
 
@@ -98,9 +137,11 @@ export function exploreTests(site) {
     assert.equal(rows.length, 2);
     heads.forEach((m, h) => assert.ok(rows[h].includes(Math.max(...m.values[1]).toFixed(4)), rows[h]));
     const csv = parseCsv(String((await saved(page, "csv")).bytes));
-    for (const [head, , , key, , weight] of csv.lines.slice(1).map((l) => l)) near(Number(weight), heads[Number(head)].values[1][Number(key)], 1e-6, "line");
+    for (const [head, , , key, , weight] of csv.lines.slice(1).map((l) => l))
+      near(Number(weight), heads[Number(head)].values[1][Number(key)], 1e-6, "line");
     // Opacity is the weight, with one head on or with two.
-    const opacities = async () => (String((await saved(page, "svg")).bytes).match(/stroke-opacity="[^"]+"/g) ?? []).map((s) => s.slice(16, -1));
+    const opacities = async () =>
+      (String((await saved(page, "svg")).bytes).match(/stroke-opacity="[^"]+"/g) ?? []).map((s) => s.slice(16, -1));
     const both = await opacities();
     await page.click(".head-switch input");
     await page.waitForFunction((n) => Number(document.querySelector(".lines canvas").dataset.lines) < n, both.length);
@@ -119,7 +160,10 @@ export function exploreTests(site) {
     const csv = parseCsv(String((await saved(page, "csv")).bytes));
     for (const h of [0, 1]) {
       const m = mapOfProgram("reverse-small", input, "--head", String(h)).values;
-      const entropy = m.map((row) => row.reduce((a, p) => a - (p > 0 ? p * Math.log(p) : 0), 0) / Math.log(row.length)).reduce((a, b) => a + b, 0) / m.length;
+      const entropy =
+        m
+          .map((row) => row.reduce((a, p) => a - (p > 0 ? p * Math.log(p) : 0), 0) / Math.log(row.length))
+          .reduce((a, b) => a + b, 0) / m.length;
       near(Number(csv.lines[1 + h][2]), entropy, 1e-5, `entropy of head ${h}`);
     }
     assert.match(String((await saved(page, "svg")).bytes), /<svg[\s\S]*entropy[\s\S]*<\/svg>/);
@@ -137,8 +181,15 @@ export function exploreTests(site) {
     for (let step = 0; step < 3; step++) {
       const largest = Math.max(...want.values[step]).toFixed(4);
       await page.waitForFunction((t) => document.querySelector(".step-tables section td.n").textContent === t, largest);
-      const p = await page.$$eval(".step-tables section:nth-child(2) td.n", (all) => all.map((c) => Number(c.textContent)));
-      near(p.reduce((a, b) => a + b, 0), 1, 2e-3, "probabilities");
+      const p = await page.$$eval(".step-tables section:nth-child(2) td.n", (all) =>
+        all.map((c) => Number(c.textContent)),
+      );
+      near(
+        p.reduce((a, b) => a + b, 0),
+        1,
+        2e-3,
+        "probabilities",
+      );
       assert.equal(await page.textContent(".step-tables .chosen th"), want.rows[step]);
       await page.focus(".steps");
       await page.keyboard.press("ArrowRight");
@@ -172,7 +223,10 @@ export function exploreTests(site) {
     const { page, close } = await open(site.browser, site.url, { hash: at() });
     await ready(page, ".map-box");
     const svg = String((await saved(page, "svg")).bytes);
-    const errors = await page.evaluate((t) => new DOMParser().parseFromString(t, "image/svg+xml").querySelector("parsererror")?.textContent ?? "", svg);
+    const errors = await page.evaluate(
+      (t) => new DOMParser().parseFromString(t, "image/svg+xml").querySelector("parsererror")?.textContent ?? "",
+      svg,
+    );
     assert.equal(errors, "");
     assert.match(svg, /<image[^>]+href="data:image\/png/);
     const png = (await saved(page, "png")).bytes;
@@ -185,7 +239,10 @@ export function exploreTests(site) {
     writeFileSync(file, html.bytes);
     const offline = await open(site.browser, "", { offline: true });
     await offline.page.goto(`file://${file}`);
-    const box = await offline.page.$eval("#cells", (c) => { const r = c.getBoundingClientRect(); return { x: r.left + 3, y: r.top + 3 }; });
+    const box = await offline.page.$eval("#cells", (c) => {
+      const r = c.getBoundingClientRect();
+      return { x: r.left + 3, y: r.top + 3 };
+    });
     await offline.page.mouse.move(box.x, box.y);
     const want = mapOfProgram("reverse-small", input, "--head", "0");
     assert.ok((await offline.page.textContent("#value")).endsWith(want.values[0][0].toFixed(4)));
@@ -199,12 +256,17 @@ export function exploreTests(site) {
     await ready(first.page, ".map-box");
     await first.page.fill("#input", odd);
     await first.page.press("#input", "Enter");
-    await first.page.waitForFunction((n) => document.querySelector(".map-box")?.dataset.cols === String(n), Array.from(odd).length);
+    await first.page.waitForFunction(
+      (n) => document.querySelector(".map-box")?.dataset.cols === String(n),
+      Array.from(odd).length,
+    );
     await first.page.selectOption("#scale", "lift");
     await first.page.focus(".map-box");
     for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await first.page.keyboard.press(key);
     await first.page.waitForFunction(() => location.hash.includes("q=1"));
-    const link = first.page.url(), csv = String((await saved(first.page, "csv")).bytes), html = String((await saved(first.page, "html")).bytes);
+    const link = first.page.url();
+    const csv = String((await saved(first.page, "csv")).bytes);
+    const html = String((await saved(first.page, "html")).bytes);
     assert.equal((html.match(/<script/g) ?? []).length, 2, "tokens stay data in the saved page");
     await first.close();
     const second = await open(site.browser, link);
@@ -263,9 +325,14 @@ export function exploreTests(site) {
     assert.match(await page.textContent("form .error"), /x/);
     await page.fill("#input", "abba");
     await page.press("#input", "Enter");
-    await page.waitForFunction(() => !document.querySelector("form .error") && document.querySelector(".map-box").dataset.cols === "4");
+    await page.waitForFunction(
+      () => !document.querySelector("form .error") && document.querySelector(".map-box").dataset.cols === "4",
+    );
     const options = await page.$$eval("#run option", (all) => all.map((o) => o.textContent));
-    assert.ok(options.some((o) => o.includes("broken (cannot be read)")), options.join());
+    assert.ok(
+      options.some((o) => o.includes("broken (cannot be read)")),
+      options.join(),
+    );
     await close();
   });
 }

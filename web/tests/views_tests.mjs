@@ -5,11 +5,17 @@ import { join } from "node:path";
 import test from "node:test";
 import { folder, hashOf, mapOfProgram, near, open, parseCsv, ready, runs, saved, serve } from "./harness.mjs";
 
-const records = (run) => readFileSync(join(runs, run, "metrics.jsonl"), "utf8").trim().split("\n").map((l) => JSON.parse(l));
+const records = (run) =>
+  readFileSync(join(runs, run, "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((l) => JSON.parse(l));
 
 export function viewTests(site) {
   test("train: curves of two runs, and the numbers of metrics.jsonl", async () => {
-    const { page, close } = await open(site.browser, site.url, { hash: hashOf("train", { runs: "reverse-small,odd", y: "validation loss" }) });
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("train", { runs: "reverse-small,odd", y: "validation loss" }),
+    });
     await page.waitForSelector(".chart[data-ready='true'] svg");
     await page.waitForFunction(() => document.querySelectorAll(".chart svg [aria-label='line'] path").length >= 2);
     const csv = parseCsv(String((await saved(page, "csv")).bytes)).lines.slice(1);
@@ -25,22 +31,39 @@ export function viewTests(site) {
     assert.match(String((await saved(page, "svg")).bytes), /<path/);
     assert.match(await page.textContent(".train"), /broken/);
     await page.selectOption("#metric", { label: "tokens per second" });
-    await page.waitForFunction(() => document.querySelector(".train h2 + p, .picture h2").textContent.length > 0 && location.hash.includes("tokens"));
+    await page.waitForFunction(
+      () =>
+        document.querySelector(".train h2 + p, .picture h2").textContent.length > 0 && location.hash.includes("tokens"),
+    );
     await close();
   });
 
   test("train: the map of one example at every checkpoint", async () => {
-    const { page, close } = await open(site.browser, site.url, { hash: hashOf("train", { runs: "reverse-small", m: "reverse-small", x: "abcdabcd" }) });
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("train", { runs: "reverse-small", m: "reverse-small", x: "abcdabcd" }),
+    });
     await ready(page, ".scrubber");
-    const steps = records("reverse-small").filter((r) => r.kind === "evaluation").map((r) => r.step);
+    const steps = records("reverse-small")
+      .filter((r) => r.kind === "evaluation")
+      .map((r) => r.step);
     for (const step of [steps[0], steps[steps.length - 1]]) {
-      await page.$eval("#scrub", (s, at) => { s.value = at; s.dispatchEvent(new Event("input", { bubbles: true })); }, steps.indexOf(step));
+      await page.$eval(
+        "#scrub",
+        (s, at) => {
+          s.value = at;
+          s.dispatchEvent(new Event("input", { bubbles: true }));
+        },
+        steps.indexOf(step),
+      );
       await page.waitForSelector(`.scrubber[data-step="${step}"]`);
       const want = mapOfProgram("reverse-small", "abcdabcd", "--head", "0", "--weights", String(step));
       await page.waitForSelector(`.scrubber .map-box[data-rows="${want.rows.length}"]`);
       await page.focus(".scrubber .map-box");
       await page.keyboard.press("Home");
-      await page.waitForFunction((t) => document.querySelector(".scrubber .readout").textContent.includes(t), `(0): ${want.values[0][0].toFixed(4)}`);
+      await page.waitForFunction(
+        (t) => document.querySelector(".scrubber .readout").textContent.includes(t),
+        `(0): ${want.values[0][0].toFixed(4)}`,
+      );
     }
     await page.click("text=difference from the last");
     await page.waitForFunction(() => document.querySelector(".scrubber .readout").textContent.includes("0.0000"));
@@ -54,7 +77,10 @@ export function viewTests(site) {
     assert.ok(names.length >= 16);
     for (const name of names) {
       await page.selectOption("#experiment", name);
-      await page.waitForFunction((n) => location.hash.includes(`e=${n}`) || document.querySelector("#experiment").value === n, name);
+      await page.waitForFunction(
+        (n) => location.hash.includes(`e=${n}`) || document.querySelector("#experiment").value === n,
+        name,
+      );
       await ready(page, ".lab .picture");
       await page.waitForSelector(".lab-figure svg, .small-map canvas");
       assert.equal(await page.$(".lab .error[role='alert']"), null, name);
@@ -65,7 +91,12 @@ export function viewTests(site) {
     const slider = await page.$(".slider input[type='range']");
     await slider.focus();
     for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowRight");
-    await page.waitForFunction((t) => document.querySelector(".lab .picture").dataset.ready === "true" && document.querySelector(".lab-table").textContent !== t, before);
+    await page.waitForFunction(
+      (t) =>
+        document.querySelector(".lab .picture").dataset.ready === "true" &&
+        document.querySelector(".lab-table").textContent !== t,
+      before,
+    );
     const csv = parseCsv(String((await saved(page, "csv")).bytes));
     assert.deepEqual(csv.lines[0].slice(0, 4), ["at", "quantity", "predicted", "measured"]);
     for (const l of csv.lines.slice(1)) assert.equal(l[6], "true");
@@ -78,7 +109,10 @@ export function viewTests(site) {
   });
 
   test("lab: a setting it refuses is answered with its sentence", async () => {
-    const { page, close } = await open(site.browser, site.url, { hash: hashOf("lab", { e: "copy", p: "nonsense=1" }), expect: [/400/] });
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("lab", { e: "copy", p: "nonsense=1" }),
+      expect: [/400/],
+    });
     await page.waitForSelector(".lab .error[role='alert']");
     assert.match(await page.textContent(".lab .error"), /nonsense/);
     await close();
@@ -100,7 +134,10 @@ export function viewTests(site) {
 
   test("a server that goes away and comes back", async () => {
     const server = await serve(runs);
-    const { page, close } = await open(site.browser, server.url, { hash: hashOf("explore", { m: "reverse-small", x: "abcabc" }), expect: [/ERR_CONNECTION|Failed to load/] });
+    const { page, close } = await open(site.browser, server.url, {
+      hash: hashOf("explore", { m: "reverse-small", x: "abcabc" }),
+      expect: [/ERR_CONNECTION|Failed to load/],
+    });
     await ready(page, ".map-box");
     await server.kill();
     await page.waitForSelector("#gone");
@@ -111,13 +148,28 @@ export function viewTests(site) {
     const want = mapOfProgram("reverse-small", "abcabc", "--head", "1");
     await page.focus(".map-box");
     await page.keyboard.press("Home");
-    await page.waitForFunction((t) => document.querySelector(".readout").textContent.includes(t), `(0): ${want.values[0][0].toFixed(4)}`);
+    await page.waitForFunction(
+      (t) => document.querySelector(".readout").textContent.includes(t),
+      `(0): ${want.values[0][0].toFixed(4)}`,
+    );
     await close();
     await again.stop();
   });
 
-  const looks = [["explore", { tab: "map", q: 2 }], ["explore", { tab: "lines" }], ["explore", { tab: "heads" }], ["explore", { tab: "steps", q: 1 }], ["train", {}], ["lab", { e: "beta" }]];
-  for (const [width, height] of [[360, 740], [390, 844], [1280, 800], [3840, 2160]]) {
+  const looks = [
+    ["explore", { tab: "map", q: 2 }],
+    ["explore", { tab: "lines" }],
+    ["explore", { tab: "heads" }],
+    ["explore", { tab: "steps", q: 1 }],
+    ["train", {}],
+    ["lab", { e: "beta" }],
+  ];
+  for (const [width, height] of [
+    [360, 740],
+    [390, 844],
+    [1280, 800],
+    [3840, 2160],
+  ]) {
     test(`${width} x ${height}: nothing hangs out, everything has a name`, async () => {
       for (const colorScheme of width === 390 ? ["light", "dark"] : ["light"]) {
         const { page, close } = await open(site.browser, site.url, { viewport: { width, height }, colorScheme });
@@ -127,7 +179,18 @@ export function viewTests(site) {
           const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           assert.ok(over <= 0, `${view} ${JSON.stringify(state)} is ${over} px too wide`);
           const nameless = await page.$$eval("button, input, select, textarea, canvas[tabindex='0']", (all) =>
-            all.filter((e) => !(e.textContent.trim() || e.getAttribute("aria-label") || e.closest("label") || document.querySelector(`label[for='${e.id}']`))).map((e) => e.outerHTML));
+            all
+              .filter(
+                (e) =>
+                  !(
+                    e.textContent.trim() ||
+                    e.getAttribute("aria-label") ||
+                    e.closest("label") ||
+                    document.querySelector(`label[for='${e.id}']`)
+                  ),
+              )
+              .map((e) => e.outerHTML),
+          );
           assert.deepEqual(nameless, []);
           const dark = await page.evaluate(() => document.documentElement.dataset.theme);
           assert.equal(dark, colorScheme);
@@ -138,14 +201,25 @@ export function viewTests(site) {
   }
 
   test("on a phone: type, pin by a tap, save", async () => {
-    const { page, close } = await open(site.browser, site.url, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, hash: hashOf("explore", { m: "reverse-small", x: "abab" }) });
+    const { page, close } = await open(site.browser, site.url, {
+      viewport: { width: 390, height: 844 },
+      hasTouch: true,
+      isMobile: true,
+      hash: hashOf("explore", { m: "reverse-small", x: "abab" }),
+    });
     await ready(page, ".map-box");
     await page.fill("#input", "dcba");
     await page.tap("button[type='submit']");
-    await page.waitForFunction(() => document.querySelector("#output").textContent.length > 0 && location.hash.includes("dcba"));
+    await page.waitForFunction(
+      () => document.querySelector("#output").textContent.length > 0 && location.hash.includes("dcba"),
+    );
     await ready(page, ".map-box");
     await page.$eval(".map-box", (b) => b.scrollIntoView({ block: "center" }));
-    const at = await page.$eval(".map-box", (b) => { const r = b.getBoundingClientRect(), s = Number(b.dataset.size); return { x: r.left + Number(b.dataset.left) + 1.5 * s, y: r.top + Number(b.dataset.top) + 2.5 * s }; });
+    const at = await page.$eval(".map-box", (b) => {
+      const r = b.getBoundingClientRect();
+      const s = Number(b.dataset.size);
+      return { x: r.left + Number(b.dataset.left) + 1.5 * s, y: r.top + Number(b.dataset.top) + 2.5 * s };
+    });
     await page.touchscreen.tap(at.x, at.y);
     await page.waitForFunction(() => location.hash.includes("q=2"));
     const csv = parseCsv(String((await saved(page, "csv")).bytes));

@@ -1,0 +1,73 @@
+// Which attention is looked at: kind, layer, head, weights or scores, and the colours' scale.
+import type { Site, Trace } from "../api";
+import { numbered, Select } from "../select";
+import { type State, state, update } from "../state";
+import { chosenHead, siteName } from "../trace";
+
+const scales: [State["scale"], string][] = [
+  ["abs", "colours 0 to 1"],
+  ["row", "colours by row"],
+  ["lift", "lift over even"],
+];
+
+function stages(site: Site): [State["what"], string][] {
+  const all: [State["what"], string][] = [
+    ["weights", "weights"],
+    ["scores", "scores"],
+    ["rollout", "rollout"],
+  ];
+  // A rollout multiplies the layers, so queries and keys must be the same tokens.
+  const square = site.queries === site.keys && site.rows === site.columns;
+  return square ? all : all.slice(0, 2);
+}
+
+export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["tab"] }) {
+  const { what, scale } = state.value;
+  const { layer, head } = chosenHead(site);
+  const another = (id: string) => update({ site: id, layer: 0, head: 0, query: -1, what: "weights" });
+  const sites = t.sites.map((x): [string, string] => [x.id, siteName(x)]);
+  const single = tab !== "heads"; // one layer is looked at
+  return (
+    <>
+      {t.sites.length > 1 && (
+        <Select id="site" label="Kind of attention" value={site.id} options={sites} onChange={another} />
+      )}
+      {site.layers > 1 && single && (
+        <Select
+          id="layer"
+          label="Layer"
+          value={String(layer)}
+          options={numbered(site.layers, "layer")}
+          onChange={(v) => update({ layer: Number(v) })}
+        />
+      )}
+      {site.heads > 1 && single && tab !== "lines" && (
+        <Select
+          id="head"
+          label="Head"
+          value={String(head)}
+          options={numbered(site.heads, "head")}
+          onChange={(v) => update({ head: Number(v) })}
+        />
+      )}
+      {tab === "map" && (
+        <Select
+          id="what"
+          label="What is shown"
+          value={what}
+          options={stages(site)}
+          onChange={(v) => update({ what: v })}
+        />
+      )}
+      {tab === "map" && what !== "scores" && (
+        <Select
+          id="scale"
+          label="Scale of the colours"
+          value={scale}
+          options={scales}
+          onChange={(v) => update({ scale: v })}
+        />
+      )}
+    </>
+  );
+}

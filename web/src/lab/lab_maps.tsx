@@ -1,0 +1,69 @@
+// Maps of the lab: several small ones side by side.
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { LabMap, LabMaps } from "../api";
+import { sharpContext } from "../canvas";
+import { chosenTheme, isDark, type Scale, systemDark } from "../colors";
+import { drawMap, mapLayout, mapSize } from "../map/heatmap_draw";
+import type { Matrix } from "../map/matrix";
+import { Tiles } from "../map/tiles";
+import { mapSvg } from "../save/map_svg";
+
+function matrixOf(m: LabMap): Matrix {
+  const labels = (given: string[], n: number) => Array.from({ length: n }, (_, i) => given[i] ?? String(i));
+  return {
+    rows: m.rows,
+    cols: m.columns,
+    values: Float32Array.from(m.values, (v, i) => (v === null || m.hidden[i] ? NaN : v)),
+    rowLabels: labels(m.row_labels, m.rows),
+    colLabels: labels(m.column_labels, m.columns),
+    rowTitle: m.row_title || "query",
+    colTitle: m.column_title || "key",
+  };
+}
+
+function scaleOf(m: LabMap): Scale {
+  if (m.centered) return "centered";
+  return m.low >= 0 && m.high <= 1.0001 ? "abs" : "auto";
+}
+
+export const labMapSvg = (m: LabMap): string => mapSvg(m.title, matrixOf(m), scaleOf(m));
+
+function SmallMap({ map, width }: { map: LabMap; width: number }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const m = useMemo(() => matrixOf(map), [map]);
+  const layout = mapLayout(m);
+  const fit = Math.floor((width - layout.left - layout.right) / m.cols);
+  const size = Math.max(2, Math.min(m.rows * m.cols <= 64 ? 44 : 30, fit));
+  const full = mapSize(m, layout, size);
+  useEffect(() => {
+    const c = sharpContext(canvas.current!, full.width, full.height);
+    const tiles = new Tiles(m, scaleOf(map));
+    drawMap(c, { tiles, layout, size, left: 0, top: 0, ...full, cursor: null, pinned: -1 });
+  }, [m, size, isDark(), chosenTheme.value, systemDark.value]);
+  return (
+    <figure class="small-map">
+      <figcaption>{map.title}</figcaption>
+      <canvas
+        ref={canvas}
+        role="img"
+        aria-label={`${map.title}: ${m.rows} by ${m.cols} cells from ${map.low} to ${map.high}`}
+        style={{ width: `${full.width}px`, height: `${full.height}px` }}
+      />
+    </figure>
+  );
+}
+
+export function LabMapsView({ p, width }: { p: LabMaps; width: number }) {
+  const each = Math.min(420, width < 560 ? width : width / Math.min(p.columns || 2, p.maps.length) - 16);
+  return (
+    <div class="lab-maps">
+      <h3>{p.title}</h3>
+      <div class="map-grid">
+        {p.maps.map((m) => (
+          <SmallMap map={m} width={each} />
+        ))}
+      </div>
+      {p.caption && <p class="caption">{p.caption}</p>}
+    </div>
+  );
+}

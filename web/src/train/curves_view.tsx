@@ -1,0 +1,228 @@
+// One metric of several runs in one plot: values, their running average, the best ones ringed.
+import * as Plot from "@observablehq/plot";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Run } from "../api";
+import { Chart } from "../chart";
+import { csv } from "../save/csv";
+import { exporting } from "../save/files";
+import { chartsSvg } from "../save/svg";
+import { Select } from "../select";
+import { type State, state, update } from "../state";
+import { best, type Point, points, smooth, thin } from "./curves";
+import { curves, recordsOf } from "./records";
+import { colorOf } from "./run_list";
+
+const label = (metric: string) => metric.replace(/_/g, " ");
+
+interface Values {
+  id: string;
+  all: Point[];
+}
+type Dot = Point & { id: string };
+
+const named = (id: string, values: Point[]): Dot[] => values.map((p) => ({ ...p, id }));
+const columns = 600; // of pixels, more points cannot be told apart
+/** With few values every one is a dot; with many, their average is drawn over them. */
+const isSmoothed = (runs: Values[]): boolean => isLong(runs) && state.value.halfLife > 0;
+const isLong = (runs: Values[]): boolean => runs.some((r) => r.all.length > 60);
+
+interface Shown {
+  raw: Dot[];
+  lines: Dot[];
+  bests: Dot[];
+  broken: Dot[]; // not a number
+}
+
+function shownOf(runs: Values[], metric: string): Shown {
+  const { logarithmic, halfLife } = state.value;
+  const drawable = (d: Dot) => Number.isFinite(d.value) && (!logarithmic || d.value > 0);
+  const each = (of: (all: Point[]) => Point[]) => runs.flatMap(({ id, all }) => named(id, of(all)));
+  const raw = each((all) => thin(all, columns)).filter(drawable);
+  return {
+    raw,
+    lines: isSmoothed(runs) ? each((all) => thin(smooth(all, halfLife), columns)).filter(drawable) : raw,
+    bests: each((all) => [best(all, metric)].filter((p) => p !== undefined)).filter(drawable),
+    broken: each((all) => all).filter((d) => !Number.isFinite(d.value)),
+  };
+}
+
+/** The chart's marks; `here` is the step of the map beside it. */
+function marksOf({ raw, lines, bests, broken }: Shown, smoothed: boolean, here: number | null): Plot.Markish[] {
+  const stroke = (d: Dot) => colorOf(d.id);
+  const place = { x: "x", y: "value" };
+  const bottom = raw.length ? Math.min(...raw.map((d) => d.value)) : 0;
+  const title = (d: Dot) => `${d.id}\nupdate ${d.step}\n${d.value.toPrecision(5)}`;
+  return [
+    here === null ? null : Plot.ruleX([here], { strokeDasharray: "3 3", strokeOpacity: 0.6 }),
+    smoothed
+      ? Plot.line(raw, { ...place, stroke, z: "id", strokeOpacity: 0.25, strokeWidth: 1 })
+      : Plot.dot(raw, { ...place, fill: stroke, r: 2.5 }),
+    Plot.line(lines, { ...place, stroke, z: "id", strokeWidth: 2 }),
+    Plot.dot(bests, { ...place, stroke, r: 6, strokeWidth: 1.5 }),
+    Plot.text(broken, {
+      x: "x",
+      y: () => bottom,
+      text: () => "✕",
+      fill: stroke,
+      title: (d: Dot) => `not a number at update ${d.step}`,
+    }),
+    Plot.tip(raw, Plot.pointer({ ...place, title })),
+  ];
+}
+
+const axes: [State["axis"], string, string][] = [
+  ["step", "updates", "update"],
+  ["epoch", "epochs", "epoch"],
+  ["seconds", "seconds", "seconds"],
+];
+
+function options(metric: string, width: number, marks: Plot.Markish[]): Plot.PlotOptions {
+  const { logarithmic, axis } = state.value;
+  const share = metric.startsWith("validation") && /accuracy|match/.test(metric) && !logarithmic;
+  return {
+    height: Math.min(420, Math.max(220, width * 0.6)),
+    marginLeft: 56,
+    marginBottom: 36,
+    x: { label: axes.find(([name]) => name === axis)![2], grid: true },
+    y: {
+      label: label(metric),
+      grid: true,
+      nice: true,
+      type: logarithmic ? "log" : "linear",
+      ...(share ? { domain: [0, 1] } : {}),
+    },
+    marks,
+  };
+}
+
+const curvesCsv = (runs: Values[], metric: string): string =>
+  csv([
+    ["run", state.value.axis, "step", metric],
+    ...runs.flatMap(({ id, all }) => all.map((p) => [id, p.x, p.step, Number.isFinite(p.value) ? p.value : "nan"])),
+  ]);
+
+function caption(bests: Dot[], smoothed: boolean): string {
+  const list = bests.map((b) => `${b.id} ${b.value.toPrecision(4)} at update ${b.step}`).join("; ") || "none";
+  if (!smoothed) return `Best so far (ringed): ${list}.`;
+  const average = `their running average with a half-life of ${state.value.halfLife} points`;
+  return `Best so far (ringed): ${list}. Thin lines are the values, thick ones ${average}.`;
+}
+
+interface Props {
+  chosen: string[];
+  metrics: string[];
+  metric: string;
+  mark: Run | undefined; // the run whose map is shown beside
+}
+
+export function CurvesView({ chosen, metrics, metric, mark }: Props) {
+  const { axis, logarithmic, halfLife, trainingStep } = state.value;
+  const box = useRef<HTMLDivElement>(null);
+  const runs = useMemo(
+    () => chosen.map((id): Values => ({ id, all: points(recordsOf(id), metric, axis) })),
+    [curves.value, chosen.join(), metric, axis],
+  );
+  const smoothed = isSmoothed(runs);
+  const shown = shownOf(runs, metric);
+  const step = trainingStep >= 0 ? trainingStep : mark?.checkpoints[mark.checkpoints.length - 1];
+  const here = axis === "step" && mark ? (step ?? null) : null;
+  const title = `${label(metric)} of ${chosen.join(", ")}`;
+  const text = caption(shown.bests, smoothed);
+  useEffect(() => {
+    exporting.value = {
+      title,
+      caption: text,
+      svg: () => chartsSvg(title, [{ label: "", svg: box.current!.querySelector("svg")! }]),
+      csv: () => curvesCsv(runs, metric),
+    };
+  }, [runs, title]);
+  return (
+    <div ref={box}>
+      <CurveControls metrics={metrics} metric={metric} long={isLong(runs)} />
+      <h2>
+        {label(metric)} <small>{chosen.length > 1 ? `${chosen.length} runs in one plot` : chosen[0]}</small>
+      </h2>
+      <Chart
+        label={title}
+        deps={[curves.value, metric, logarithmic, axis, halfLife, chosen.join(), here]}
+        options={(width) => options(metric, width, marksOf(shown, smoothed, here))}
+      />
+      {chosen.length > 1 && (
+        <p class="legend">
+          {chosen.map((id) => (
+            <span>
+              <span class="swatch" style={{ background: colorOf(id) }} /> {id}
+            </span>
+          ))}
+        </p>
+      )}
+      <p class="caption">{text}</p>
+      <LastValues runs={runs} />
+    </div>
+  );
+}
+
+function CurveControls({ metrics, metric, long }: { metrics: string[]; metric: string; long: boolean }) {
+  const { axis, logarithmic, halfLife } = state.value;
+  return (
+    <div class="controls">
+      <label>
+        Show{" "}
+        <Select
+          id="metric"
+          value={metric}
+          options={metrics.map((k) => [k, label(k)] as const)}
+          onChange={(k) => update({ metric: k })}
+        />
+      </label>
+      <label>
+        over{" "}
+        <Select
+          id="axis"
+          value={axis}
+          options={axes.map(([name, text]) => [name, text] as const)}
+          onChange={(name) => update({ axis: name })}
+        />
+      </label>
+      <label>
+        <input type="checkbox" checked={logarithmic} onChange={() => update({ logarithmic: !logarithmic })} />{" "}
+        logarithmic
+      </label>
+      {long && (
+        <label>
+          smooth{" "}
+          <input
+            type="range"
+            aria-label="Half-life of the smoothing"
+            min={0}
+            max={100}
+            value={halfLife}
+            onInput={(e) => update({ halfLife: Number(e.currentTarget.value) })}
+          />
+        </label>
+      )}
+    </div>
+  );
+}
+
+function LastValues({ runs }: { runs: Values[] }) {
+  return (
+    <details>
+      <summary>The last values</summary>
+      <table>
+        <tbody>
+          {runs.map(({ id, all }) => {
+            const end = all[all.length - 1];
+            return (
+              <tr>
+                <th>{id}</th>
+                <td>{end ? `update ${end.step}` : "—"}</td>
+                <td class="n">{end ? end.value.toPrecision(6) : ""}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </details>
+  );
+}

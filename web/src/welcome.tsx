@@ -1,0 +1,50 @@
+// What the page shows before there is a model.
+import { useState } from "preact/hooks";
+import type { ApiError } from "./api";
+import { root, runs, startSmall } from "./runs";
+import { update } from "./state";
+
+export function Welcome() {
+  const [error, setError] = useState("");
+  const start = () =>
+    startSmall().then(
+      () => update({ view: "train" }),
+      (e: ApiError) => setError(e.message),
+    );
+  const broken = runs.value.filter((r) => r.error);
+  return (
+    <main class="welcome">
+      <h1>No trained model here yet</h1>
+      <p>
+        This page shows where attention models look. Train a small one, which takes some seconds, and watch it learn to
+        write letters backwards:
+      </p>
+      <button type="button" class="primary" id="train-small" onClick={() => void start()}>
+        Train a small reversal model
+      </button>{" "}
+      <button type="button" onClick={() => update({ view: "lab" })}>
+        Go to the lab
+      </button>
+      {error && (
+        <p class="error" role="alert">
+          {error}
+        </p>
+      )}
+      <p>
+        Or on the command line; runs below <code>{root.value}/</code> appear here by themselves:
+      </p>
+      <pre>qkv train reverse</pre>
+      <p>The lab needs no model: experiments on what attention can and cannot do, each with its formula.</p>
+      {broken.length > 0 && (
+        <>
+          <h2>Runs that cannot be read</h2>
+          <ul>
+            {broken.map((r) => (
+              <li class="error">{r.error}</li>
+            ))}
+          </ul>
+        </>
+      )}
+    </main>
+  );
+}
