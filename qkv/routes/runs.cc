@@ -13,6 +13,9 @@ namespace {
 Json run_json(const RunInfo& run, Trainings& trainings) {
   Json one{{"id", run.id}, {"task", run.task}, {"checkpoints", run.checkpoints}};
   if (!run.error.empty()) one["error"] = run.error;
+  for (const TaskSpec& task : task_table()) {
+    if (run.task == task.name) one["input"] = name_of(task.input);
+  }
   one["training"] = trainings.is_running(run.id);
   one["settings"] = settings_json(run.settings);
   return one;

@@ -108,6 +108,7 @@ TEST_F(ApiTest, ListsRunsWithWhatIsWrongWithThem) {
   EXPECT_NE(runs[0]["error"].get<std::string>().find("broken"), std::string::npos);
   EXPECT_EQ(runs[1]["id"], "good");
   EXPECT_EQ(runs[1]["task"], "reverse");
+  EXPECT_EQ(runs[1]["input"], "text");
   EXPECT_FALSE(runs[1].contains("error"));
   EXPECT_FALSE(runs[1]["checkpoints"].empty());
   EXPECT_EQ(runs[3]["id"], "failed");

@@ -13,6 +13,7 @@ export interface Setting {
 export interface Run {
   id: string;
   task: string;
+  input?: "text" | "question" | "picture"; // what the task reads
   checkpoints: number[];
   error?: string;
   training: boolean;

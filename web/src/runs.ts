@@ -5,14 +5,16 @@ import { ask, failure } from "./trace";
 
 export const runs = signal<Run[]>([]);
 export const root = signal("runs"); // the folder the runs lie in
+export const readOnly = signal(false); // the server starts and stops no training for this browser
 export const loaded = signal(false);
 export const gone = signal(""); // why the server does not answer, "" while it does
 
 export async function refresh(): Promise<void> {
   try {
-    const answer = await getJson<{ root: string; runs: Run[] }>("/api/runs");
+    const answer = await getJson<{ root: string; read_only: boolean; runs: Run[] }>("/api/runs");
     if (JSON.stringify(answer.runs) !== JSON.stringify(runs.value)) runs.value = answer.runs;
     root.value = answer.root;
+    readOnly.value = answer.read_only;
     loaded.value = true;
     if (gone.value && failure.value) void ask(true);
     gone.value = "";

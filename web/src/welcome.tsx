@@ -1,7 +1,7 @@
 // What the page shows before there is a model.
 import { useState } from "preact/hooks";
 import type { ApiError } from "./api";
-import { root, runs, startSmall } from "./runs";
+import { readOnly, root, runs, startSmall } from "./runs";
 import { update } from "./state";
 
 export function Welcome() {
@@ -15,13 +15,15 @@ export function Welcome() {
   return (
     <main class="welcome">
       <h1>No trained model here yet</h1>
-      <p>
-        This page shows where attention models look. Train a small one, which takes some seconds, and watch it learn to
-        write letters backwards:
-      </p>
-      <button type="button" class="primary" id="train-small" onClick={() => void start()}>
-        Train a small reversal model
-      </button>{" "}
+      <p>This page shows where attention models look.</p>
+      {!readOnly.value && (
+        <>
+          <p>Train a small one, which takes some seconds, and watch it learn to write letters backwards:</p>
+          <button type="button" class="primary" id="train-small" onClick={() => void start()}>
+            Train a small reversal model
+          </button>{" "}
+        </>
+      )}
       <button type="button" onClick={() => update({ view: "lab" })}>
         Go to the lab
       </button>
@@ -31,7 +33,7 @@ export function Welcome() {
         </p>
       )}
       <p>
-        Or on the command line; runs below <code>{root.value}/</code> appear here by themselves:
+        On the command line; runs below <code>{root.value}/</code> appear here automatically:
       </p>
       <pre>qkv train reverse</pre>
       <p>The lab needs no model: experiments on what attention can and cannot do, each with its formula.</p>

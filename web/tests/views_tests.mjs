@@ -132,6 +132,21 @@ export function viewTests(site) {
     await server.stop();
   });
 
+  test("a server that is read-only for this browser: nothing to start or stop", async () => {
+    const { page, close } = await open(site.browser, "");
+    await page.route("**/api/runs", async (route) => {
+      const answer = await (await route.fetch()).json();
+      for (const run of answer.runs) run.training = true;
+      await route.fulfill({ json: { ...answer, read_only: true } });
+    });
+    await page.goto(`${site.url}#/train`);
+    await page.waitForSelector(".train .run em");
+    assert.match(await page.textContent(".train .panel"), /on the server's machine/);
+    assert.equal(await page.$("text=Train a small"), null);
+    assert.equal(await page.$(".run >> text=stop"), null);
+    await close();
+  });
+
   test("a server that goes away and comes back", async () => {
     const server = await serve(runs);
     const { page, close } = await open(site.browser, server.url, {

@@ -169,7 +169,6 @@ function ExampleList({ examples, pictures = [] }: Examples) {
 export function InputPanel({ runs }: { runs: Run[] }) {
   const run = runs.find((r) => r.id === state.value.model);
   const given = useExamples(run);
-  const reads = run?.task === "images" || !!trace.value?.picture;
   const problem = failure.value;
   return (
     <aside class="panel input-panel">
@@ -182,7 +181,7 @@ export function InputPanel({ runs }: { runs: Run[] }) {
           Output <output id="output">{shown(trace.value.output)}</output>
         </p>
       )}
-      {reads && <Pad onPicture={(input) => update({ input, query: -1 })} />}
+      {run?.input === "picture" && <Pad onPicture={(input) => update({ input, query: -1 })} />}
       <ExampleList {...given} />
     </aside>
   );

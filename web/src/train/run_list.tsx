@@ -1,7 +1,7 @@
 // The runs that can be compared, and a button that starts one.
 import { type ApiError, type Run, remove } from "../api";
 import { seriesColor } from "../colors";
-import { startSmall } from "../runs";
+import { readOnly, startSmall } from "../runs";
 import { update } from "../state";
 import { failure } from "./records";
 
@@ -45,7 +45,7 @@ function RunItem({ run, chosen }: { run: Run; chosen: string[] }) {
         </button>
       )}
       {run.training && <em>training</em>}
-      {run.training && (
+      {run.training && !readOnly.value && (
         <button type="button" class="chip" onClick={stop}>
           stop
         </button>
@@ -63,11 +63,14 @@ export function RunList({ runs, chosen }: { runs: Run[]; chosen: string[] }) {
       {runs.map((r) => (
         <RunItem run={r} chosen={chosen} />
       ))}
-      <button type="button" class="primary" onClick={() => void attempt(startSmall())}>
-        Train a small reversal model
-      </button>
+      {!readOnly.value && (
+        <button type="button" class="primary" onClick={() => void attempt(startSmall())}>
+          Train a small reversal model
+        </button>
+      )}
       <p class="caption">
-        or on the command line: <code>qkv train reverse</code>
+        {readOnly.value ? "More runs are trained on the server's machine" : "or on the command line"}:{" "}
+        <code>qkv train reverse</code>
       </p>
       {failure.value && (
         <p class="error" role="alert">
