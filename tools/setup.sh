@@ -44,7 +44,7 @@ need_npm() {
   need_packages nodejs npm || qkv_say "continuing without npm: 'qkv serve' will have no page"
 }
 
-# A build folder that was moved or copied here together with its checkout: CMake would refuse it, so it configures anew;
+# A build folder that was moved or copied here together with its checkout: CMake would refuse it, so it configures again;
 # what it had compiled comes from ccache.
 forget_moved() {
   local cache home

@@ -38,7 +38,7 @@ export async function ask(again = false): Promise<void> {
   }
 }
 
-/** Runs a request about a trace; a server that has forgotten it (restarted, or many others since) is told again. */
+/** Runs a request about a trace; a server that has forgotten it (restarted, or many others since) gets the input again. */
 async function remembered<T>(t: Trace, what: () => Promise<T>): Promise<T> {
   try {
     return await what();

@@ -199,7 +199,7 @@ export function exploreTests(site) {
     await close();
   });
 
-  test("steps: a click on a candidate makes the model say it, and it goes on from there", async () => {
+  test("steps: a click on a candidate makes the model say it, and it continues from there", async () => {
     const { page, close } = await open(site.browser, site.url, { hash: at({ tab: "steps", q: 1 }) });
     await ready(page, ".steps");
     const free = await page.$$eval(".timeline .token", (all) => all.map((t) => t.textContent));

@@ -138,7 +138,7 @@ export function parseCsv(text) {
   };
 }
 
-/** What still runs when the tests are over, whatever became of them. */
+/** What still runs when the tests are over, passed or failed. */
 const servers = new Set();
 const browsers = new Set();
 
@@ -185,7 +185,7 @@ export async function launch() {
     process.env.QKV_CHROMIUM ??
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
   if (!path) throw new Error("no Chromium found; install the package chromium or set QKV_CHROMIUM");
-  // Chromium's sandbox refuses to work for root; the tests open nothing but our own page.
+  // Chromium's sandbox refuses to work for root; the tests open only our own page.
   const browser = await chromium.launch({
     executablePath: path,
     headless: true,

@@ -71,7 +71,7 @@ export function modelTests(site) {
     await close();
   });
 
-  test("a language model: causal rows, and what it foresees after each token", async () => {
+  test("a language model: causal rows, and what it predicts after each token", async () => {
     const { page, close } = await open(site.browser, site.url, {
       hash: hashOf("explore", { m: "text-small", x: "the", tab: "map", l: 1 }),
     });

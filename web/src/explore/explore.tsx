@@ -23,7 +23,7 @@ const tabs = {
   ],
   map: ["Map", "Each row is a query and shares a weight of 1 among the keys it sees."],
   lines: ["Lines", "A line joins a query on the left with a key it looks at on the right."],
-  heads: ["Heads", "Every head of every layer: its map in small, how spread its weights are, how far it looks."],
+  heads: ["Heads", "Every head of every layer: a small map, how spread its weights are, how far it looks."],
   steps: ["Steps", "Follow the model token by token: where it looked, and what else it might have written."],
 } as const;
 type Tab = keyof typeof tabs;

@@ -22,7 +22,7 @@ interface Step {
   candidates?: Candidate[];
 }
 
-/** The token that came: the one written here, or the next one of a text that is read on. */
+/** The token that came: the one written here, or the next one of a text that is read. */
 const came = ({ m, step, written }: Step): string | undefined => m.rowLabels[written ? step : step + 1];
 
 function sentence(s: Step): string {
@@ -57,7 +57,7 @@ export function StepsView({ t, site }: { t: Trace; site: Site }) {
   const { layer, head } = chosenHead(site);
   const m = useMap(t, { site, layer, head });
   const step = Math.max(0, Math.min(site.queries - 1, query));
-  // Rows of cross and decoder sites are tokens written; in a model that reads on, step i has read token i and predicts
+  // Rows of cross and decoder sites are tokens written; in a language model, step i has read token i and predicts
   // token i + 1. An encoder's rows predict nothing.
   const written = site.rows === "target";
   const candidates = written || t.tokens.target.length === 0 ? t.candidates?.[step] : undefined;

@@ -1,4 +1,4 @@
-// Every layer and head in small.
+// A small map of every layer and head.
 import { useEffect, useRef } from "preact/hooks";
 import { getArray, query, type Site, type Trace } from "../api";
 import { at, chosenTheme, colorTable, systemDark } from "../colors";

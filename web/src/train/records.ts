@@ -20,7 +20,7 @@ async function poll(id: string): Promise<void> {
     const known = curves.value[id];
     const from = known?.next ?? 0;
     const answer = await getJson<Metrics>(`/api/runs/${encodeURIComponent(id)}/metrics?from=${from}`);
-    const again = answer.next < from; // the run was trained anew
+    const again = answer.next < from; // the run was trained again
     if (answer.records.length || again || answer.training !== known?.training) {
       const records = [...(again ? [] : recordsOf(id)), ...answer.records];
       curves.value = { ...curves.value, [id]: { next: answer.next, records, training: answer.training } };
