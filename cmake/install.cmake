@@ -4,11 +4,14 @@ install(TARGETS qkv EXPORT qkvTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR
 if(QKV_PROGRAM)
   install(TARGETS qkv_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-foreach(layer ${QKV_LIBRARY_LAYERS})
-  install(DIRECTORY qkv/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qkv FILES_MATCHING PATTERN "*.h"
-          PATTERN "*-inl.h" EXCLUDE)
+# The public headers are qkv.h and what it includes; everything else belongs to the implementation.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS qkv/qkv.h)
+file(STRINGS qkv/qkv.h public_headers REGEX "^#include \"qkv/")
+list(TRANSFORM public_headers REPLACE "^#include \"(.*)\"$" "\\1")
+foreach(header qkv/qkv.h ${public_headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
-install(FILES qkv/qkv.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qkv)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
 install(EXPORT qkvTargets NAMESPACE qkv:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/qkvConfig.cmake.in ${PROJECT_BINARY_DIR}/qkvConfig.cmake

@@ -19,7 +19,6 @@ include(cmake/page.cmake)
 set(torch_peer ${PROJECT_SOURCE_DIR}/qkv/app/bench/torch_peer.py)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/qkv/app/bench/torch_peer.cc PROPERTIES
                             OBJECT_DEPENDS ${torch_peer} COMPILE_DEFINITIONS "QKV_TORCH_PEER=\"${torch_peer}\"")
-target_compile_definitions(qkv_tools PUBLIC QKV_VERSION="${PROJECT_VERSION}")
 add_executable(qkv_program qkv/app/main.cc)
 set_target_properties(qkv_program PROPERTIES OUTPUT_NAME qkv RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_link_libraries(qkv_program PRIVATE qkv_tools)

@@ -34,7 +34,7 @@ struct AttentionCase {
   Lens lens = Lens::none;
   Array mask = Array::none, bias = Array::none;
   bool bias_hides = false;  // some entries of -inf
-  kernels::Normaliser normaliser = kernels::Normaliser::softmax;
+  Normaliser normaliser = Normaliser::softmax;
   bool additive = false;
   double dropout = 0;
   bool packed = false;
@@ -46,12 +46,11 @@ struct AttentionCase {
   /// Nothing but full, causal or key padding: what other libraries can be asked for too.
   bool plain() const {
     return window_left < 0 && window_right < 0 && mask == Array::none && bias == Array::none && dropout == 0 &&
-           softcap == 0 && dims.H == dims.Hkv && !packed && !additive && normaliser == kernels::Normaliser::softmax;
+           softcap == 0 && dims.H == dims.Hkv && !packed && !additive && normaliser == Normaliser::softmax;
   }
 };
 
 inline std::vector<AttentionCase> attention_cases() {
-  using kernels::Normaliser;
   std::vector<AttentionCase> t;
   const auto add = [&](AttentionCase c) { t.push_back(std::move(c)); };
   add({.name = "one", .dims = {1, 1, 1, 1, 1, 1, 1}});
@@ -240,7 +239,7 @@ inline std::vector<AttentionCase> timed_attention_cases() {
   add(usual, "softcap", {.softcap = 30});
   add({1, 8, 8, 2048, 2048, 64, 64}, "window 256", {.causal = true, .window_left = 255});
   add({1, 8, 2, 512, 512, 64, 64}, "grouped by 4", {});
-  add({1, 8, 8, 512, 512, 64, 64}, "sparsemax", {.normaliser = kernels::Normaliser::sparsemax});
+  add({1, 8, 8, 512, 512, 64, 64}, "sparsemax", {.normaliser = Normaliser::sparsemax});
   add({128, 1, 1, 1, 20, 256, 512}, "additive, one query", {.scale = 1, .additive = true});
   return t;
 }

@@ -11,6 +11,7 @@
 
 #include "qkv/app/command.h"
 #include "qkv/base/error.h"
+#include "qkv/version.h"
 
 namespace {
 

@@ -99,7 +99,7 @@ void trace_attention(const Tensor& q, const Tensor& keys, const ScoreRule& rule,
   trace.Lq = call.queries.longest();
   trace.Lk = call.memory.longest();
   trace.causal = rule.causal;
-  trace.scores = [q = q.detach(), k = keys.detach(), packed](const kernels::ScoreWindow& window) {
+  trace.scores = [q = q.detach(), k = keys.detach(), packed](const ScoreWindow& window) {
     return attention_scores(q, k, packed, window);
   };
   ctx.trace->see(std::move(trace));

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "qkv/base/rng.h"
+#include "qkv/base/score.h"
 #include "qkv/core/tensor.h"
-#include "qkv/kernels/attention/attention.h"
 
 namespace qkv {
 
@@ -20,7 +20,7 @@ struct AttentionTrace {
   int64_t B = 0, H = 0, Lq = 0, Lk = 0;
   bool causal = false;
   /// Scores or weights of window (b, h, rows) → [rows, Lk]; a mechanism without scores answers only `weights`.
-  std::function<Tensor(const kernels::ScoreWindow&)> scores;
+  std::function<Tensor(const ScoreWindow&)> scores;
 };
 
 /// Collects the attention of a forward pass. Looking never changes the result.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "qkv/core/tensor.h"
+#include "qkv/core/parameter.h"
 
 namespace qkv {
 
@@ -61,11 +61,6 @@ class Visitor {
     size_t length;
   };
   std::string path_;
-};
-
-struct NamedParameter {
-  std::string name;
-  Tensor value;  // shares memory with the module's
 };
 
 /// All parameters of a module in visiting order.

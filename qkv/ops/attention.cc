@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "qkv/base/budget.h"
+#include "qkv/kernels/attention/attention.h"
 #include "qkv/kernels/dropout.h"
 #include "qkv/ops/common.h"
 #include "qkv/ops/ops.h"
@@ -340,8 +341,7 @@ Tensor self_attention(const Tensor& qkv_in, int64_t H, int64_t Hkv, const ScoreR
   });
 }
 
-Tensor attention_scores(const Tensor& q_in, const Tensor& k_in, const ScoreRule& rule_in,
-                        const kernels::ScoreWindow& window) {
+Tensor attention_scores(const Tensor& q_in, const Tensor& k_in, const ScoreRule& rule_in, const ScoreWindow& window) {
   const Tensor q = rows_dense(q_in), k = rows_dense(k_in);
   const ScoreRule rule = settled(rule_in);
   const AttentionDims n = dims_of(q, k, {}, rule);

@@ -5,13 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "qkv/base/score.h"
 #include "qkv/core/tensor.h"
-#include "qkv/kernels/attention/attention.h"
 
 namespace qkv {
-
-using kernels::Normaliser;
-using kernels::ScoreStage;
 
 /// Booleans broadcastable (right-aligned) to [B,H,Lq,Lk]; true = the key takes part. The last axis may be shorter
 /// than Lk (but not 1): the keys beyond it are hidden. Copies share the values.
@@ -57,7 +54,7 @@ Tensor self_attention(const Tensor& qkv, int64_t H, int64_t Hkv, const ScoreRule
 
 /// The scores or weights of head h of batch b for queries [row_begin, row_end) → [rows, Lk], recomputed on request.
 /// Hidden keys are -inf at stage biased and 0 at stage weights; dropout is not applied.
-Tensor attention_scores(const Tensor& q, const Tensor& k, const ScoreRule& rule, const kernels::ScoreWindow& window);
+Tensor attention_scores(const Tensor& q, const Tensor& k, const ScoreRule& rule, const ScoreWindow& window);
 
 /// All heads and rows at once → [B,H,Lq,Lk]: for maps of small inputs (not for packed batches).
 Tensor attention_score_array(const Tensor& q, const Tensor& k, const ScoreRule& rule,

@@ -7,6 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/kernels/optimizer_step.h"
 
 namespace qkv {
 namespace {
@@ -33,6 +34,16 @@ double sum_of_squares(const T* x, int64_t n) {
 }
 
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : t.clone(); }
+
+/// Elements [begin, end) of a parameter p, its gradient and its moments, where there are any.
+template <class T>
+kernels::ParameterSlice<T> slice(int64_t begin, int64_t end, const std::array<Tensor, 4>& p_g_m_v) {
+  std::array<T*, 4> at{};
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (Tensor t = p_g_m_v[i]; t.defined()) at[i] = t.data<T>() + begin;
+  }
+  return {end - begin, at[0], at[1], at[2], at[3]};
+}
 
 }  // namespace
 
@@ -86,17 +97,6 @@ std::vector<NamedParameter> Optimizer::state() const {
   return all;
 }
 
-template <class T>
-kernels::ParameterSlice<T> Optimizer::slice(const Block& block, const Tensor& grad) const {
-  kernels::ParameterSlice<T> s;
-  s.n = block.end - block.begin;
-  s.p = parameters_[block.parameter].value.template data<T>() + block.begin;
-  s.g = grad.data<T>() + block.begin;
-  if (!moments_.empty()) s.m = moment(0, block.parameter).data<T>() + block.begin;
-  if (moments_.size() > 1) s.v = moment(1, block.parameter).data<T>() + block.begin;
-  return s;
-}
-
 AdamW::AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options)
     : Optimizer(std::move(parameters)), options_(options) {
   require(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "adamw",
@@ -107,7 +107,8 @@ AdamW::AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options
 }
 
 void AdamW::update(const Block& block, const Tensor& grad, const Update& how) const {
-  const Tensor& p = parameters_[block.parameter].value;
+  const Tensor& p = parameters()[block.parameter].value;
+  const Tensor &m = moment(0, block.parameter), &v = moment(1, block.parameter);
   const bool decays = options_.decay_vectors || p.rank() >= 2;
   const kernels::AdamWRule rule{.lr = how.lr,
                                 .beta1 = options_.beta1,
@@ -118,9 +119,9 @@ void AdamW::update(const Block& block, const Tensor& grad, const Update& how) co
                                 .grad_scale = how.grad_scale,
                                 .l2 = options_.l2};
   if (p.dtype() == DType::f32) {
-    kernels::adamw_step(rule, slice<float>(block, grad));
+    kernels::adamw_step(rule, slice<float>(block.begin, block.end, {p, grad, m, v}));
   } else {
-    kernels::reference::adamw_step(rule, slice<double>(block, grad));
+    kernels::reference::adamw_step(rule, slice<double>(block.begin, block.end, {p, grad, m, v}));
   }
 }
 
@@ -133,7 +134,8 @@ Sgd::Sgd(std::vector<NamedParameter> parameters, const SgdOptions& options)
 }
 
 void Sgd::update(const Block& block, const Tensor& grad, const Update& how) const {
-  const Tensor& p = parameters_[block.parameter].value;
+  const Tensor& p = parameters()[block.parameter].value;
+  const Tensor m = options_.momentum > 0 ? moment(0, block.parameter) : Tensor();
   const bool decays = options_.decay_vectors || p.rank() >= 2;
   const kernels::SgdRule rule{.lr = how.lr,
                               .momentum = options_.momentum,
@@ -143,9 +145,9 @@ void Sgd::update(const Block& block, const Tensor& grad, const Update& how) cons
                               .first_step = how.step == 1,
                               .grad_scale = how.grad_scale};
   if (p.dtype() == DType::f32) {
-    kernels::sgd_step(rule, slice<float>(block, grad));
+    kernels::sgd_step(rule, slice<float>(block.begin, block.end, {p, grad, m}));
   } else {
-    kernels::reference::sgd_step(rule, slice<double>(block, grad));
+    kernels::reference::sgd_step(rule, slice<double>(block.begin, block.end, {p, grad, m}));
   }
 }
 

@@ -1,11 +1,10 @@
 // Optimizers: AdamW, Adam and SGD with PyTorch's semantics, one pass over all parameters a step.
 #pragma once
 
-#include <memory>
+#include <string>
 #include <vector>
 
-#include "qkv/kernels/optimizer_step.h"
-#include "qkv/nn/module.h"
+#include "qkv/core/parameter.h"
 
 namespace qkv {
 
@@ -33,24 +32,24 @@ class Optimizer {
   size_t add_moment(const char* prefix);
   const Tensor& moment(size_t index, size_t parameter) const { return moments_[index].tensors[parameter]; }
 
- private:
+  /// Elements [begin, end) of one parameter: what one thread updates at a time.
   struct Block {
     size_t parameter = 0;
     int64_t begin = 0, end = 0;
   };
+  /// The arguments of step(), and how many steps this parameter has had, this one included.
+  struct Update {
+    double lr = 0, grad_scale = 1;
+    int64_t step = 1;
+  };
+  /// Changes one block of a parameter (and of its moments); grad is the parameter's whole gradient, contiguous.
+  virtual void update(const Block& block, const Tensor& grad, const Update& how) const = 0;
+
+ private:
   struct Moment {
     std::string prefix;
     std::vector<Tensor> tensors;
   };
-  struct Update {
-    double lr = 0, grad_scale = 1;
-    int64_t step = 1;  // of this parameter, from 1
-  };
-  friend class AdamW;
-  friend class Sgd;
-  virtual void update(const Block& block, const Tensor& grad, const Update& how) const = 0;
-  template <class T>
-  kernels::ParameterSlice<T> slice(const Block& block, const Tensor& grad) const;
 
   std::vector<NamedParameter> parameters_;
   std::vector<Block> blocks_;
@@ -64,7 +63,9 @@ struct AdamWOptions {
   bool decay_vectors = true;  // false: biases and norms (rank < 2) are not decayed
 };
 
-/// torch.optim.AdamW (or Adam, see l2); formulas in kernels/optimizer_step.h.
+/// torch.optim.AdamW (or Adam, see l2). At a parameter's step t, with g = grad_scale · grad:
+///   p -= lr·weight_decay·p;  m = β1 m + (1-β1) g;  v = β2 v + (1-β2) g²
+///   p -= lr/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + eps)
 class AdamW final : public Optimizer {
  public:
   /// Throws ConfigError on a value outside its range.

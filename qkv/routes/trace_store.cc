@@ -80,12 +80,11 @@ const TraceSite& Trace::site(const std::string& id) const {
 // Rows [row_begin, row_end) of one head, all columns; NaN where hidden.
 Tensor Trace::rows_of(const TraceSite& site, const MapWindow& w) const {
   const AttentionTrace& t = *site.layers[static_cast<size_t>(w.layer)];
-  const kernels::ScoreWindow rows{
-      .b = 0,
-      .h = w.head,
-      .row_begin = w.row_begin,
-      .row_end = w.row_end,
-      .stage = w.kind == MapKind::scores ? kernels::ScoreStage::biased : kernels::ScoreStage::weights};
+  const ScoreWindow rows{.b = 0,
+                         .h = w.head,
+                         .row_begin = w.row_begin,
+                         .row_end = w.row_end,
+                         .stage = w.kind == MapKind::scores ? ScoreStage::biased : ScoreStage::weights};
   const NoGrad no_grad;
   Tensor values = t.scores(rows);
   float* p = values.f32();

@@ -11,6 +11,7 @@
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
 #include "qkv/kernels/simd_target.h"
+#include "qkv/version.h"
 
 namespace qkv {
 namespace {

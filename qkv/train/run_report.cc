@@ -7,6 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/train/trace_maps.h"
+#include "qkv/version.h"
 #include "qkv/view/progress.h"
 #include "qkv/view/report.h"
 #include "qkv/view/text.h"

@@ -375,7 +375,7 @@ TEST(TraceRollout, RowsSumToOneAndACausalOneStaysCausal) {
   for (int64_t i = 0; i < L; ++i) e.source.push_back(std::to_string(i));
   for (int layer = 0; layer < 2; ++layer) {
     AttentionTrace t{.site = "self", .layer = layer, .B = 1, .H = 2, .Lq = L, .Lk = L, .causal = true, .scores = {}};
-    t.scores = [layer](const kernels::ScoreWindow& w) {
+    t.scores = [layer](const ScoreWindow& w) {
       Tensor out = Tensor::zeros({w.row_end - w.row_begin, L});
       for (int64_t i = w.row_begin; i < w.row_end; ++i) {
         double sum = 0;

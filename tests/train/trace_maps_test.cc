@@ -22,7 +22,7 @@ AttentionTrace layer_of(int layer, int64_t heads, int64_t n, const std::vector<f
   t.B = 1;
   t.H = heads;
   t.Lq = t.Lk = n;
-  t.scores = [=](const kernels::ScoreWindow& w) {
+  t.scores = [=](const ScoreWindow& w) {
     const auto from = static_cast<size_t>((w.h * n + w.row_begin) * n),
                count = static_cast<size_t>((w.row_end - w.row_begin) * n);
     return Tensor::from(std::span(weights).subspan(from, count), {w.row_end - w.row_begin, n});

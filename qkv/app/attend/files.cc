@@ -68,7 +68,7 @@ void write_scores(AtomicFile& file, const AttendResult& r, ScoreStage stage) {
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < Lq; i += rows) {
-        const kernels::ScoreWindow window{b, h, i, std::min(Lq, i + rows), stage};
+        const ScoreWindow window{b, h, i, std::min(Lq, i + rows), stage};
         const Tensor part = attention_scores(r.q, r.k, r.rule, window);  // [rows, Lk]
         file.write(std::as_bytes(std::span<const float>(part.f32(), static_cast<size_t>(part.numel()))));
       }

@@ -21,7 +21,7 @@ bool ends_with(const std::string& text, const std::string& ending) {
 }
 
 // Rows [begin, end) of the weights and of which keys are hidden, folded into the map's cells.
-void fold_rows(const AttendResult& r, kernels::ScoreWindow window, int64_t pool, HeatMap& map) {
+void fold_rows(const AttendResult& r, ScoreWindow window, int64_t pool, HeatMap& map) {
   window.stage = ScoreStage::weights;
   const Tensor weights = attention_scores(r.q, r.k, r.rule, window);  // [rows, Lk]
   window.stage = ScoreStage::biased;

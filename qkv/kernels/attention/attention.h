@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "qkv/base/score.h"
+
 namespace qkv::kernels {
 
 /// Sizes, by the alphabet used everywhere: B batch, H query heads, Hkv key/value heads (H % Hkv == 0),
@@ -27,9 +29,6 @@ struct ScoreArray {
   int64_t cols = 0;
   const T* row(int64_t b, int64_t h, int64_t i) const { return data + b * b_stride + h * h_stride + i * q_stride; }
 };
-
-enum class Normaliser : uint8_t { softmax, sparsemax, entmax15, hard };
-enum class ScoreStage : uint8_t { raw, capped, biased, weights };
 
 /// How a score becomes a weight. For query i and key j of batch b, with position p = i + offset(b):
 ///   z = scale · q·k            (stage raw; additive scores: wᵀ tanh(q + k), scale applies too)
@@ -100,12 +99,6 @@ struct AttentionStats {
   Strided<T> argmax;         // its key (first on ties; -1 for an empty row)
   Strided<T> mean_distance;  // Σ p |i + offset - j|
   Strided<T> lse;            // as in AttentionOutputs
-};
-
-/// Which part of the score matrix to hand out: rows [row_begin, row_end) of one (b, h).
-struct ScoreWindow {
-  int64_t b = 0, h = 0, row_begin = 0, row_end = 0;
-  ScoreStage stage = ScoreStage::weights;
 };
 
 void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) noexcept;

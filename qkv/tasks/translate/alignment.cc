@@ -45,7 +45,7 @@ AttentionTrace alignment_trace(const AlignmentWeights& weights) {
   trace.B = trace.H = 1;
   trace.Lq = static_cast<int64_t>(weights.size());
   trace.Lk = weights.empty() ? 0 : static_cast<int64_t>(weights[0].size());
-  trace.scores = [weights, columns = trace.Lk](const kernels::ScoreWindow& window) {
+  trace.scores = [weights, columns = trace.Lk](const ScoreWindow& window) {
     Tensor part = Tensor::empty({window.row_end - window.row_begin, columns});
     for (int64_t i = window.row_begin; i < window.row_end; ++i) {
       const std::vector<double>& row = weights[static_cast<size_t>(i)];
