@@ -85,7 +85,14 @@ Storage::Storage(size_t bytes) : data_(nullptr), size_class_(class_of(bytes)) {
   if (c.use.live > c.use.peak) c.use.peak = c.use.live;
 }
 
+Storage::Storage(void* data, std::function<void(void*)> release)
+    : data_(data), adopted_(true), release_(std::move(release)) {}
+
 Storage::~Storage() {
+  if (adopted_) {
+    if (release_) release_(data_);
+    return;
+  }
   const auto block = static_cast<int64_t>(class_bytes(size_class_));
   Cache& c = cache();
   std::lock_guard lock(c.mutex);

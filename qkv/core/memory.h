@@ -3,23 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace qkv {
 
-/// A block of 64-byte aligned memory, taken from and returned to the process's cache of free blocks.
+/// A block of 64-byte aligned memory, taken from and returned to the process's cache of free blocks, or memory of
+/// others.
 class Storage {
  public:
   explicit Storage(size_t bytes);
+  /// Memory of others: `release` runs once with `data`, here when the memory is no longer used.
+  Storage(void* data, std::function<void(void*)> release);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
   void* data() { return data_; }
   const void* data() const { return data_; }
+  bool adopted() const { return adopted_; }
 
  private:
   void* data_;
-  size_t size_class_;
+  size_t size_class_ = 0;
+  bool adopted_ = false;
+  std::function<void(void*)> release_;
 };
 
 /// What tensors hold now, the most they held, and what the cache keeps for reuse, in bytes.

@@ -10,7 +10,6 @@
 namespace qkv {
 
 const char* name_of(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
-size_t size_of(DType dtype) { return dtype == DType::f32 ? sizeof(float) : sizeof(double); }
 
 namespace {
 
@@ -40,9 +39,9 @@ Tensor converted(std::span<const From> values, const Shape& shape) {
   return t;
 }
 
-// fn(T*) with the tensor's own type.
-template <class Fn>
-void with_data(const Tensor& t, Fn&& fn) {
+// fn(T*), or fn(const T*) for a const tensor, with the tensor's own type.
+template <class AnyTensor, class Fn>
+void with_data(AnyTensor& t, Fn&& fn) {
   if (t.dtype() == DType::f32) {
     fn(t.f32());
   } else {
@@ -109,30 +108,64 @@ Tensor Tensor::uniform(const Shape& shape, Rng& rng, double low, double high, DT
   return t;
 }
 
+Tensor Tensor::adopt(float* data, const Shape& shape, Deleter deleter, const Shape& strides) {
+  return adopt(data, DType::f32, shape, std::move(deleter), strides);
+}
+
+Tensor Tensor::adopt(double* data, const Shape& shape, Deleter deleter, const Shape& strides) {
+  return adopt(data, DType::f64, shape, std::move(deleter), strides);
+}
+
+Tensor Tensor::adopt(void* data, DType dtype, const Shape& shape, Deleter deleter, const Shape& strides) {
+  Tensor t;
+  t.impl_ = std::make_shared<Impl>();
+  t.impl_->storage = std::make_shared<Storage>(data, std::move(deleter));
+  check_sizes(shape);
+  if (data == nullptr && shape.numel() > 0) throw ShapeError("[adopt] no memory for " + shape.str());
+  if (reinterpret_cast<uintptr_t>(data) % size_of(dtype) != 0) {
+    throw ShapeError(std::string("[adopt] the memory is not aligned for ") + name_of(dtype) + "; copy it");
+  }
+  if (strides.rank() > 0 && strides.rank() != shape.rank()) {
+    throw ShapeError("[adopt] strides " + strides.str() + " for shape " + shape.str());
+  }
+  t.impl_->shape = shape;
+  t.impl_->strides = strides.rank() > 0 ? strides : shape.contiguous_strides();
+  t.impl_->dtype = dtype;
+  return t;
+}
+
 bool Tensor::is_contiguous() const {
+  const Shape &sizes = use("is_contiguous").shape, &steps = impl_->strides;
   int64_t step = 1;
-  for (int i = rank() - 1; i >= 0; --i) {
-    if (dim(i) != 1 && strides()[i] != step) return false;
-    step *= dim(i);
+  for (int i = sizes.rank() - 1; i >= 0; --i) {
+    if (sizes[i] != 1 && steps[i] != step) return false;
+    step *= sizes[i];
   }
   return true;
 }
 
-void Tensor::check_dtype(DType wanted) const {
-  if (!impl_) throw ShapeError("[tensor] undefined tensor used");
-  if (impl_->dtype != wanted) {
-    throw ShapeError(std::string("[tensor] ") + name_of(impl_->dtype) + " tensor " + shape().str() + " read as " +
-                     name_of(wanted) + "; convert it with to()");
-  }
+bool Tensor::owns_memory_alone() const {
+  const Impl& impl = use("owns_memory_alone");
+  return impl.storage.use_count() == 1 && !impl.storage->adopted();
+}
+
+void Tensor::undefined(const char* call) {
+  throw ShapeError(std::string("[tensor] .") + call + "() of an undefined tensor; a default-made Tensor holds nothing");
+}
+
+void Tensor::wrong_dtype(DType wanted) const {
+  throw ShapeError(std::string("[tensor] ") + name_of(dtype()) + " tensor " + shape().str() + " read as " +
+                   name_of(wanted) + "; convert it with to()");
 }
 
 double Tensor::item() const {
-  if (numel() != 1) throw ShapeError("[item] expected one element, got shape " + shape().str());
+  if (use("item").shape.numel() != 1) throw ShapeError("[item] expected one element, got shape " + shape().str());
   return dtype() == DType::f32 ? static_cast<double>(*f32()) : *f64();
 }
 
 double Tensor::at(std::initializer_list<int64_t> index) const {
-  if (static_cast<int>(index.size()) != rank()) throw ShapeError("[at] wrong number of indices for " + shape().str());
+  if (static_cast<int>(index.size()) != use("at").shape.rank())
+    throw ShapeError("[at] wrong number of indices for " + shape().str());
   int64_t offset = 0;
   int d = 0;
   for (int64_t i : index) {
@@ -153,28 +186,32 @@ std::vector<double> Tensor::to_doubles() const {
 }
 
 Tensor Tensor::as_strided(const Shape& shape, const Shape& strides, int64_t offset) const {
+  const Impl& from = use("as_strided");
   Tensor t;
   t.impl_ = std::make_shared<Impl>();
-  t.impl_->storage = impl_->storage;
+  t.impl_->storage = from.storage;
   t.impl_->shape = shape;
   t.impl_->strides = strides;
   t.impl_->offset = offset;
-  t.impl_->dtype = impl_->dtype;
+  t.impl_->dtype = from.dtype;
   return t;
 }
 
-Tensor Tensor::detach() const { return as_strided(shape(), strides(), impl_->offset); }
+Tensor Tensor::detach() const {
+  const Impl& from = use("detach");
+  return as_strided(from.shape, from.strides, from.offset);
+}
 
-Tensor Tensor::clone() const { return to(dtype()); }
+Tensor Tensor::clone() const { return to(use("clone").dtype); }
 
 Tensor Tensor::to(DType dtype) const {
-  Tensor out = empty(shape(), dtype);
+  Tensor out = empty(use("to").shape, dtype);
   out.copy_from(*this);
   return out;
 }
 
 void Tensor::copy_from(const Tensor& source) {
-  if (!(source.shape() == shape())) {
+  if (!(source.shape() == use("copy_from").shape)) {
     throw ShapeError("[copy] shapes differ: " + shape().str() + " and " + source.shape().str());
   }
   const StridedLoop<2> loop(shape(), {strides(), source.strides()});
@@ -195,7 +232,7 @@ void Tensor::copy_from(const Tensor& source) {
 }
 
 void Tensor::add_from(const Tensor& source) {
-  if (!(source.shape() == shape()) || source.dtype() != dtype()) {
+  if (!(source.shape() == use("add_from").shape) || source.dtype() != dtype()) {
     throw ShapeError("[add_from] tensors differ: " + shape().str() + " and " + source.shape().str());
   }
   const StridedLoop<2> loop(shape(), {strides(), source.strides()});
@@ -214,7 +251,7 @@ void Tensor::add_from(const Tensor& source) {
 }
 
 void Tensor::fill(double value) {
-  const StridedLoop<1> loop(shape(), {strides()});
+  const StridedLoop<1> loop(use("fill").shape, {strides()});
   with_data(*this, [&](auto* p) {
     const auto v = static_cast<std::remove_pointer_t<decltype(p)>>(value);
     loop.run([&](const std::array<int64_t, 1>& at, int64_t n, const std::array<int64_t, 1>& step) {
@@ -223,16 +260,16 @@ void Tensor::fill(double value) {
   });
 }
 
-bool Tensor::requires_grad() const { return impl_ && (impl_->leaf_requires_grad || impl_->node); }
+bool Tensor::requires_grad() const { return use("requires_grad").leaf_requires_grad || impl_->node; }
 
 Tensor& Tensor::set_requires_grad(bool wanted) {
-  if (impl_->node) throw Error("[set_requires_grad] only leaves can be marked; detach() first");
+  if (use("set_requires_grad").node) throw Error("[set_requires_grad] only leaves can be marked; detach() first");
   impl_->leaf_requires_grad = wanted;
   return *this;
 }
 
 void Tensor::backward() const {
-  if (numel() != 1) throw ShapeError("[backward] needs a gradient for shape " + shape().str());
+  if (use("backward").shape.numel() != 1) throw ShapeError("[backward] needs a gradient for shape " + shape().str());
   backward(full(shape(), 1.0, dtype()));
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 const char* dtype_name(DType dtype) { return dtype == DType::f32 ? "F32" : "F64"; }
 
-void* first_byte(const Tensor& t) {
+void* first_byte(Tensor t) {
   return t.dtype() == DType::f32 ? static_cast<void*>(t.f32()) : static_cast<void*>(t.f64());
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> split_words(const std::string& text) {
 // How often each of the letters a to z occurs, scaled to length 1: similar spelling, similar vector. [n, 26]
 Tensor letter_vectors(const std::vector<std::string>& words) {
   const auto n = static_cast<int64_t>(words.size());
-  const Tensor x = Tensor::zeros({n, 26}, DType::f64);
+  Tensor x = Tensor::zeros({n, 26}, DType::f64);
   for (int64_t i = 0; i < n; ++i) {
     double* const counts = x.f64() + i * 26;
     double squares = 0;
@@ -153,7 +153,7 @@ void compare_dimension(Result& r, int64_t d, const Settings& set) {
   const double root = std::sqrt(static_cast<double>(d));
   Rng rng = Rng(static_cast<uint64_t>(set.get_integer("seed"))).fork(static_cast<uint64_t>(d));
   const Tensor k = Tensor::randn({n, m, d}, rng);  // [n, m, d]
-  const Tensor q = Tensor::randn({n, 1, d}, rng);  // [n, 1, d]
+  Tensor q = Tensor::randn({n, 1, d}, rng);        // [n, 1, d]
   for (int64_t s = 0; s < n; ++s) {
     float* const x = q.f32() + s * d;
     double squares = 0;

@@ -16,7 +16,7 @@ double frequency(int64_t j, int64_t d) { return std::pow(10000.0, -2.0 * double(
 
 // P[i, 2j] = sin(i ω_j), P[i, 2j+1] = cos(i ω_j); f64 [n, d].
 Tensor sinusoids(int64_t n, int64_t d) {
-  const Tensor p = Tensor::empty({n, d}, DType::f64);
+  Tensor p = Tensor::empty({n, d}, DType::f64);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < d / 2; ++j) {
       p.f64()[i * d + 2 * j] = std::sin(double(i) * frequency(j, d));
@@ -28,7 +28,7 @@ Tensor sinusoids(int64_t n, int64_t d) {
 
 // Each pair of columns of row i turned by (i + shift)·ω_j: rotary positions.
 Tensor rotated(const Tensor& x, int64_t shift) {
-  const Tensor y = x.clone();
+  Tensor y = x.clone();
   const int64_t d = x.dim(1);
   for (int64_t i = 0; i < x.dim(0); ++i) {
     for (int64_t j = 0; j < d / 2; ++j) {

@@ -20,7 +20,7 @@ Tensor gaussian(int64_t n, int64_t d, Rng& rng) { return Tensor::randn({n, d}, r
 
 Tensor orthonormal(int64_t n, int64_t d, Rng& rng) {
   check_orthogonal(n, d, "orthogonal vectors");
-  const Tensor rows = gaussian(n, d, rng);  // [n, d]
+  Tensor rows = gaussian(n, d, rng);  // [n, d]
   double* const all = rows.f64();
   for (int64_t i = 0; i < n; ++i) {
     double* const x = all + i * d;

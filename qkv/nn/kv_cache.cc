@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-char* bytes(const Tensor& t) {
+char* bytes(Tensor t) {
   return t.dtype() == DType::f32 ? reinterpret_cast<char*>(t.f32()) : reinterpret_cast<char*>(t.f64());
 }
 

@@ -33,9 +33,8 @@ LayerNorm::LayerNorm(int64_t width, double eps) : eps_(eps) {
   beta_ = parameter(Tensor::zeros({width}));
 }
 
-std::pair<Tensor, Tensor> LayerNorm::forward_sum(const Tensor& x, const Tensor& residual) const {
-  const std::vector<Tensor> both = add_layer_norm(x, residual, gamma_, beta_, eps_);
-  return {both[0], both[1]};
+SumAndNorm LayerNorm::forward_sum(const Tensor& x, const Tensor& residual) const {
+  return add_layer_norm(x, residual, gamma_, beta_, eps_);
 }
 
 Dropout::Dropout(double p) : p_(p) {

@@ -3,7 +3,6 @@
 
 #include <span>
 #include <string>
-#include <utility>
 
 #include "qkv/base/rng.h"
 #include "qkv/nn/context.h"
@@ -61,8 +60,8 @@ class LayerNorm {
   explicit LayerNorm(int64_t width, double eps = 1e-5);
 
   Tensor forward(const Tensor& x) const { return layer_norm(x, gamma_, beta_, eps_); }
-  /// {x + residual, its norm}, in one pass.
-  std::pair<Tensor, Tensor> forward_sum(const Tensor& x, const Tensor& residual) const;
+  /// x + residual and its norm, in one pass.
+  SumAndNorm forward_sum(const Tensor& x, const Tensor& residual) const;
   void visit(Visitor& see) {
     see("weight", gamma_);
     see("bias", beta_);

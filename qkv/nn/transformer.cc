@@ -86,8 +86,8 @@ template <class SelfFn, class CrossFn>
 Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross,
                              std::span<const int64_t> wanted) const {
   const double p = ctx.training() ? config_.dropout : 0;
-  // x + dropout(f) goes on as the residual and, normalised, into the next sublayer: {sum, norm(sum)}.
-  const auto join = [&](const Tensor& f, const Tensor& residual, const LayerNorm* norm) -> std::pair<Tensor, Tensor> {
+  // x + dropout(f) goes on as the residual and, normalised, into the next sublayer.
+  const auto join = [&](const Tensor& f, const Tensor& residual, const LayerNorm* norm) -> SumAndNorm {
     if (!norm) return {dropout_add(f, residual, p, p > 0 ? ctx.next_seed() : 0), Tensor()};
     if (p == 0) return norm->forward_sum(f, residual);
     const Tensor sum = dropout_add(f, residual, p, ctx.next_seed());
@@ -95,23 +95,23 @@ Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const C
   };
   const auto last_norm = [&]() { return config_.final_norm ? &final_norm_ : nullptr; };
   if (config_.pre_norm) {
-    Tensor h = layers_[0].self_norm.forward(x);
+    SumAndNorm h{x, layers_[0].self_norm.forward(x)};
     for (size_t l = 0; l < layers_.size(); ++l) {
       const TransformerLayer& layer = layers_[l];
-      const Tensor attended = self(l, h);
-      if (l + 1 == layers_.size() && !wanted.empty()) x = gather_rows(x, wanted);
-      std::tie(x, h) = join(attended, x, layer.cross ? &layer.cross_norm : &layer.feed_norm);
-      if (layer.cross) std::tie(x, h) = join(cross(l, h), x, &layer.feed_norm);
-      const Tensor f = layer.feed_forward.forward(h, ctx);
-      std::tie(x, h) = join(f, x, l + 1 < layers_.size() ? &layers_[l + 1].self_norm : last_norm());
+      const Tensor attended = self(l, h.norm);
+      if (l + 1 == layers_.size() && !wanted.empty()) h.sum = gather_rows(h.sum, wanted);
+      h = join(attended, h.sum, layer.cross ? &layer.cross_norm : &layer.feed_norm);
+      if (layer.cross) h = join(cross(l, h.norm), h.sum, &layer.feed_norm);
+      const Tensor f = layer.feed_forward.forward(h.norm, ctx);
+      h = join(f, h.sum, l + 1 < layers_.size() ? &layers_[l + 1].self_norm : last_norm());
     }
-    return config_.final_norm ? h : x;
+    return config_.final_norm ? h.norm : h.sum;
   }
   for (size_t l = 0; l < layers_.size(); ++l) {
     const TransformerLayer& layer = layers_[l];
-    x = join(self(l, x), x, &layer.self_norm).second;
-    if (layer.cross) x = join(cross(l, x), x, &layer.cross_norm).second;
-    x = join(layer.feed_forward.forward(x, ctx), x, &layer.feed_norm).second;
+    x = join(self(l, x), x, &layer.self_norm).norm;
+    if (layer.cross) x = join(cross(l, x), x, &layer.cross_norm).norm;
+    x = join(layer.feed_forward.forward(x, ctx), x, &layer.feed_norm).norm;
   }
   return config_.final_norm ? final_norm_.forward(x) : x;
 }

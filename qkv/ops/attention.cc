@@ -80,11 +80,10 @@ AttentionDims dims_of(const Tensor& q, const Tensor& k, const Tensor& v, const S
 }
 
 template <class T>
-kernels::Strided<T> strided(const Tensor& t, const ScoreRule& rule) {
-  using Value = std::remove_const_t<T>;
+kernels::Strided<T> strided(TensorOf<T>& t, const ScoreRule& rule) {
   kernels::Strided<T> s;
   if (!t.defined()) return s;
-  s.data = t.data<Value>();
+  s.data = t.template data<std::remove_const_t<T>>();
   if (packed(rule)) {
     s.l_stride = t.strides()[0];
     s.h_stride = t.strides()[1];
@@ -101,10 +100,10 @@ Shape row_shape(const AttentionDims& n, const Tensor& q, const ScoreRule& rule) 
   return packed(rule) ? Shape{q.dim(0), n.H} : Shape{n.B, n.H, n.Lq};
 }
 template <class T>
-kernels::Strided<T> row_strided(const Tensor& t, const ScoreRule& rule) {
+kernels::Strided<T> row_strided(TensorOf<T>& t, const ScoreRule& rule) {
   kernels::Strided<T> s;
   if (!t.defined()) return s;
-  s.data = t.data<std::remove_const_t<T>>();
+  s.data = t.template data<std::remove_const_t<T>>();
   if (packed(rule)) {
     s.l_stride = t.strides()[0];
     s.h_stride = t.strides()[1];
@@ -244,7 +243,7 @@ struct Destinations {
   Tensor d_q, d_k, d_v, d_bias, d_additive;
 };
 
-void run_backward(const Saved& s, const Tensor& d_out, const Destinations& to) {
+void run_backward(const Saved& s, const Tensor& d_out, Destinations to) {
   dispatch(s.q.dtype(), [&](auto t) {
     using T = decltype(t);
     kernels::AttentionGrads<T> grads;
@@ -276,9 +275,9 @@ Tensor attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, con
   const ScoreRule rule = settled(rule_in);
   Shape out_shape = q.shape();
   out_shape[-1] = n.Dv;
-  const Tensor out = Tensor::empty(out_shape, q.dtype());  // [B,H,Lq,Dv]
+  Tensor out = Tensor::empty(out_shape, q.dtype());  // [B,H,Lq,Dv]
   const bool recorded = needs_record({q_in, k_in, v_in, rule_in.bias, rule_in.additive});
-  const Tensor lse = recorded ? Tensor::empty(row_shape(n, q, rule), q.dtype()) : Tensor();  // [B,H,Lq]
+  Tensor lse = recorded ? Tensor::empty(row_shape(n, q, rule), q.dtype()) : Tensor();  // [B,H,Lq]
   dispatch(q.dtype(), [&](auto t) {
     using T = decltype(t);
     forward<T>(inputs_of<T>(q, k, v, rule), {strided<T>(out, rule), row_strided<T>(lse, rule)});
@@ -318,9 +317,9 @@ Tensor self_attention(const Tensor& qkv_in, int64_t H, int64_t Hkv, const ScoreR
     return m.as_strided({T, count, D}, {m.strides()[0], D, 1}, m.storage_offset() + first * D);
   };
   const Tensor q = heads(qkv, 0, H), k = heads(qkv, H, Hkv), v = heads(qkv, H + Hkv, Hkv);
-  const Tensor out = Tensor::empty({T, H, D}, qkv.dtype());
+  Tensor out = Tensor::empty({T, H, D}, qkv.dtype());
   const bool recorded = needs_record({qkv_in, rule_in.bias});
-  const Tensor lse = recorded ? Tensor::empty({T, H}, qkv.dtype()) : Tensor();
+  Tensor lse = recorded ? Tensor::empty({T, H}, qkv.dtype()) : Tensor();
   dispatch(qkv.dtype(), [&](auto t) {
     using V = decltype(t);
     forward<V>(inputs_of<V>(q, k, v, rule), {strided<V>(out, rule), row_strided<V>(lse, rule)});
@@ -349,7 +348,7 @@ Tensor attention_scores(const Tensor& q_in, const Tensor& k_in, const ScoreRule&
       window.row_begin > window.row_end || window.row_end > n.Lq) {
     shape_error("attention_scores", "window outside " + Shape{n.B, n.H, n.Lq, n.Lk}.str());
   }
-  const Tensor out = Tensor::zeros({window.row_end - window.row_begin, n.Lk}, q.dtype());
+  Tensor out = Tensor::zeros({window.row_end - window.row_begin, n.Lk}, q.dtype());
   dispatch(q.dtype(), [&](auto t) {
     using T = decltype(t);
     if constexpr (std::is_same_v<T, float>) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
@@ -41,6 +42,10 @@ inline int normal_axis(const char* op, const Tensor& t, int axis) {
   return a;
 }
 
+/// The tensor a T* is taken from: a const one for a const T.
+template <class T>
+using TensorOf = std::conditional_t<std::is_const_v<T>, const Tensor, Tensor>;
+
 /// A contiguous tensor with the same numbers, without history (for use inside ops).
 inline Tensor dense(const Tensor& t) {
   if (!t.is_contiguous()) return t.clone();
@@ -48,6 +53,6 @@ inline Tensor dense(const Tensor& t) {
 }
 
 /// table[ids[i]] += rows[i] in the order of i; negative ids are left out.
-void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, const Tensor& table);
+void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, Tensor table);
 
 }  // namespace qkv

@@ -23,7 +23,7 @@ Shape broadcast_strides(const Tensor& t, const Shape& shape) {
 
 // out[i] = fn(a[i], b[i]) over the broadcast shape.
 template <class T, class Fn>
-void zip(const Tensor& a, const Tensor& b, const Tensor& out, Fn fn) {
+void zip(const Tensor& a, const Tensor& b, Tensor& out, Fn fn) {
   T* o = out.data<T>();
   const T *pa = a.data<T>(), *pb = b.data<T>();
   const StridedLoop<3> loop(out.shape(),
@@ -173,7 +173,8 @@ Tensor dropout_add(const Tensor& x_in, const Tensor& residual_in, double p, uint
   if (!(x_in.shape() == residual_in.shape())) {
     shape_error("dropout_add", "shapes differ: " + x_in.shape().str() + " and " + residual_in.shape().str());
   }
-  const Tensor x = dense(x_in), residual = dense(residual_in), out = Tensor::empty(x.shape(), x.dtype());
+  const Tensor x = dense(x_in), residual = dense(residual_in);
+  Tensor out = Tensor::empty(x.shape(), x.dtype());
   if (x.dtype() == DType::f32) {
     kernels::dropout_add(rule, x.f32(), residual.f32(), out.f32(), out.numel());
   } else {

@@ -84,7 +84,7 @@ void check_positions(const char* op, const Tensor& x, std::span<const int64_t> p
 
 // part (+)= column c… of into.
 template <class T>
-void put_columns(const Tensor& into, int64_t first, const Tensor& part, bool fresh) {
+void put_columns(Tensor& into, int64_t first, const Tensor& part, bool fresh) {
   const int64_t C = into.dim(1), W = part.dim(1);
   const T* from = part.data<T>();
   T* to = into.data<T>() + first;
@@ -121,7 +121,7 @@ std::vector<Tensor> split_columns(const Tensor& x, std::span<const int64_t> widt
       [first, shapes = std::vector<int64_t>(widths.begin(), widths.end())](const std::vector<Tensor>& d_parts,
                                                                            Grads& d) {
         bool fresh = false;
-        const Tensor d_x = d.buffer(0, fresh);
+        Tensor d_x = d.buffer(0, fresh);
         for (size_t i = 0; i < d_parts.size(); ++i) {
           const bool arrived = d_parts[i].defined();
           if (!arrived && !fresh) continue;
@@ -141,7 +141,7 @@ Tensor rotary(const Tensor& x_in, std::span<const int64_t> positions, double bas
   const TurnSizes n{x.dim(0), x.dim(1), x.dim(2), 0};
   const auto turned = [n, base, at = std::vector<int64_t>(positions.begin(), positions.end())](const Tensor& from,
                                                                                                double sign) {
-    const Tensor to = Tensor::empty(from.shape(), from.dtype());
+    Tensor to = Tensor::empty(from.shape(), from.dtype());
     dispatch(from.dtype(), [&](auto t) {
       using T = decltype(t);
       turn<T>(n, {from.data<T>(), from.strides()[0], from.strides()[1]}, {to.data<T>(), n.heads * n.D, n.D}, at,
@@ -164,7 +164,7 @@ Tensor rotary_columns(const Tensor& x_in, int64_t heads, int64_t D, std::span<co
   const TurnSizes n{x_in.dim(0), heads, D, W - heads * D};
   const auto turned = [n, W, base, at = std::vector<int64_t>(positions.begin(), positions.end())](const Tensor& from,
                                                                                                   double sign) {
-    const Tensor to = Tensor::empty(from.shape(), from.dtype());
+    Tensor to = Tensor::empty(from.shape(), from.dtype());
     dispatch(from.dtype(), [&](auto t) {
       using T = decltype(t);
       turn<T>(n, {from.data<T>(), W, n.D}, {to.data<T>(), W, n.D}, at, Turns<T>(at, n.D, base), static_cast<T>(sign));

@@ -19,7 +19,7 @@ Tensor take_rows(const char* op, const Tensor& table_in, std::span<const int64_t
       shape_error(op, "index " + std::to_string(id) + " outside a table of shape " + table.shape().str());
     }
   }
-  const Tensor out = Tensor::empty({n, C}, table.dtype());
+  Tensor out = Tensor::empty({n, C}, table.dtype());
   std::vector<int64_t> kept(ids.begin(), ids.end());
   dispatch(table.dtype(), [&](auto t) {
     using T = decltype(t);
@@ -43,7 +43,7 @@ Tensor take_rows(const char* op, const Tensor& table_in, std::span<const int64_t
 
 }  // namespace
 
-void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, const Tensor& table) {
+void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, Tensor table) {
   const int64_t C = table.dim(1);
   dispatch(rows.dtype(), [&](auto t) {
     using T = decltype(t);

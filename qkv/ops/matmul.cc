@@ -17,7 +17,7 @@ struct Operand {
 };
 
 // C (+)= op(A)·op(B) with C [M, N] at c's offset.
-void product(const Operand& a, const Operand& b, const Tensor& c, int64_t c_offset, const int64_t (&mnk)[3],
+void product(const Operand& a, const Operand& b, Tensor& c, int64_t c_offset, const int64_t (&mnk)[3],
              bool accumulate) {
   const auto [M, N, K] = mnk;
   if (c.dtype() == DType::f32) {
@@ -120,8 +120,7 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 constexpr int64_t kFewRows = 4, kWeightRows = 64;
 
 // out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
-void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, const Tensor& out,
-                    const Tensor& pre) {
+void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, Tensor& out, Tensor& pre) {
   const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
   if (x.dtype() == DType::f32) {
     // A few rows are a matter of reading the weights: even shares of them for the threads.
@@ -166,7 +165,8 @@ Tensor through_activation(Act act, const Tensor& saved, const Tensor& d_out) {
 
 Tensor matmul(const Tensor& a_in, const Tensor& b_in) {
   const Shape shape = matmul_shape(a_in, b_in);
-  const Tensor a = dense(a_in), b = dense(b_in), out = Tensor::empty(shape, a.dtype());
+  const Tensor a = dense(a_in), b = dense(b_in);
+  Tensor out = Tensor::empty(shape, a.dtype());
   const int64_t M = shape[-2], N = shape[-1], K = a.dim(-1);
   for_each_matrix(a.shape(), b.shape(), shape, [&](int64_t at_a, int64_t at_b, int64_t at_c) {
     product({a, at_a, K, false}, {b, at_b, N, false}, out, at_c, {M, N, K}, false);
@@ -174,13 +174,13 @@ Tensor matmul(const Tensor& a_in, const Tensor& b_in) {
   return record("matmul", out, {a_in, b_in}, [a, b, M, N, K](const Tensor& d_out, Grads& d) {
     const Tensor g = dense(d_out);
     if (d.wants(0)) {  // d_a = d_out·bᵀ
-      const Tensor d_a = d.buffer(0);
+      Tensor d_a = d.buffer(0);
       for_each_matrix(a.shape(), b.shape(), g.shape(), [&](int64_t at_a, int64_t at_b, int64_t at_c) {
         product({g, at_c, N, false}, {b, at_b, N, true}, d_a, at_a, {M, K, N}, true);
       });
     }
     if (d.wants(1)) {  // d_b = aᵀ·d_out
-      const Tensor d_b = d.buffer(1);
+      Tensor d_b = d.buffer(1);
       for_each_matrix(a.shape(), b.shape(), g.shape(), [&](int64_t at_a, int64_t at_b, int64_t at_c) {
         product({a, at_a, K, true}, {g, at_c, N, false}, d_b, at_b, {K, N, M}, true);
       });
@@ -194,9 +194,9 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias, Act 
   const int64_t O = w.dim(0), I = w.dim(1);
   Shape shape = x.shape();
   shape[-1] = O;
-  const Tensor out = Tensor::empty(shape, x.dtype());
+  Tensor out = Tensor::empty(shape, x.dtype());
   const bool recorded = needs_record({x_in, weight, bias});
-  const Tensor pre = recorded && act == Act::gelu ? Tensor::empty(shape, x.dtype()) : Tensor();
+  Tensor pre = recorded && act == Act::gelu ? Tensor::empty(shape, x.dtype()) : Tensor();
   linear_forward(x, w, bias.defined() ? dense(bias) : bias, act, out, pre);
   if (!recorded) return out;
   return record("linear", out, {x_in, weight, bias},
@@ -205,15 +205,15 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias, Act 
                   const Tensor d_z = through_activation(act, saved, dense(d_out));  // [..., O]
                   bool fresh = false;
                   if (d.wants(0)) {  // d_x = d_z·W
-                    const Tensor d_x = d.buffer(0, fresh);
+                    Tensor d_x = d.buffer(0, fresh);
                     product({d_z, 0, O, false}, {w, 0, I, false}, d_x, 0, {M, I, O}, !fresh);
                   }
                   if (d.wants(1)) {  // d_W = d_zᵀ·x
-                    const Tensor d_w = d.buffer(1, fresh);
+                    Tensor d_w = d.buffer(1, fresh);
                     product({d_z, 0, O, true}, {x, 0, I, false}, d_w, 0, {O, I, M}, !fresh);
                   }
                   if (d.wants(2)) {  // d_bias = Σ rows of d_z
-                    const Tensor d_b = d.buffer(2, fresh);
+                    Tensor d_b = d.buffer(2, fresh);
                     dispatch(d_z.dtype(), [&](auto t) {
                       using T = decltype(t);
                       const kernels::SumRows<T> args{M, O, d_z.data<T>(), d_b.data<T>(), !fresh};

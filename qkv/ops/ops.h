@@ -31,8 +31,16 @@ Tensor gelu(const Tensor& x);
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
+inline Tensor operator-(const Tensor& a) { return affine(a, -1); }
+inline Tensor operator+(const Tensor& a, double s) { return affine(a, 1, s); }
+inline Tensor operator+(double s, const Tensor& a) { return affine(a, 1, s); }
+inline Tensor operator-(const Tensor& a, double s) { return affine(a, 1, -s); }
+inline Tensor operator-(double s, const Tensor& a) { return affine(a, -1, s); }
 inline Tensor operator*(const Tensor& a, double s) { return affine(a, s); }
 inline Tensor operator*(double s, const Tensor& a) { return affine(a, s); }
+inline Tensor operator/(const Tensor& a, double s) { return div(a, Tensor::full({}, s, a.dtype())); }
+inline Tensor operator/(double s, const Tensor& a) { return div(Tensor::full({}, s, a.dtype()), a); }
 
 /// Each element is zeroed with probability p and otherwise multiplied by 1/(1-p). The choice depends on (seed,
 /// element index) alone. p = 0 returns x.
@@ -85,9 +93,13 @@ Tensor masked_softmax(const Tensor& x, std::span<const int64_t> lens);
 /// (x - mean)/√(var + eps)·gamma + beta over the last axis, gamma and beta [C].
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps = 1e-5);
 
-/// {s, layer_norm(s)} with s = x + residual, in one pass: the two things a residual block hands on.
-std::vector<Tensor> add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
-                                   double eps = 1e-5);
+/// The two things a residual block hands on.
+struct SumAndNorm {
+  Tensor sum, norm;
+};
+/// s = x + residual and layer_norm(s), in one pass.
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
+                          double eps = 1e-5);
 
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // (1-s)·one-hot + s/V

@@ -26,7 +26,7 @@ void check_input(const char* op, const Tensor& x, int64_t rows, const RecurrentW
 constexpr int64_t kRowsAnEntry = 4;
 
 // x·W_ihᵀ + b of rows that are read as they are, or of a table's entries.
-void project(const LayerRun& run, const Tensor& x, const Tensor& gates) {
+void project(const LayerRun& run, const Tensor& x, Tensor& gates) {
   const int64_t G = run.gate_width(), I = x.dim(1);
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
@@ -55,7 +55,7 @@ std::vector<int64_t> ids_in_order(const char* op, const RecurrentInput& input, c
 
 // The sum of the rows that read each entry.
 Tensor sum_by_id(const Tensor& rows, const std::vector<int64_t>& ids, int64_t entries) {
-  const Tensor sums = Tensor::zeros({entries, rows.dim(1)}, rows.dtype());
+  Tensor sums = Tensor::zeros({entries, rows.dim(1)}, rows.dtype());
   add_rows_at(rows, ids, sums);
   return sums;
 }
@@ -63,7 +63,7 @@ Tensor sum_by_id(const Tensor& rows, const std::vector<int64_t>& ids, int64_t en
 // x's gradient, in x's order, and W_ih's, each one product over all rows of x.
 Tensor input_gradients(const LayerRun& run, const Tensor& x, const Tensor& d_gates, Grads& d) {
   const int64_t G = run.gate_width(), I = x.dim(1), n = x.dim(0);
-  const Tensor d_x = d.wants(kX) ? Tensor::empty(x.shape(), x.dtype()) : Tensor();
+  Tensor d_x = d.wants(kX) ? Tensor::empty(x.shape(), x.dtype()) : Tensor();
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
     if (d_x.defined()) {
@@ -71,7 +71,7 @@ Tensor input_gradients(const LayerRun& run, const Tensor& x, const Tensor& d_gat
     }
     if (d.wants(kWih)) {
       bool fresh = false;
-      const Tensor d_w = d.buffer(kWih, fresh);
+      Tensor d_w = d.buffer(kWih, fresh);
       weight_product<T>({G, I, n}, {d_gates.data<T>(), G}, {x.data<T>(), I}, {d_w.data<T>(), I}, !fresh);
     }
   });
@@ -91,7 +91,7 @@ RecurrentResult recurrent(CellKind kind, const RecurrentInput& input, const Ragg
   const std::vector<Tensor> inputs{input.rows,   weights.w_ih, weights.w_hh, weights.b_ih,
                                    weights.b_hh, initial.h,    initial.c};
   const bool recorded = needs_record(inputs);
-  const LayerRun run = start_layer(op, kind, batch, weights, initial, recorded);
+  LayerRun run = start_layer(op, kind, batch, weights, initial, recorded);
   check_input(op, input.rows, by_entry ? input.rows.dim(0) : batch.rows(), weights);
   const std::vector<int64_t>& rows = run.time->rows(reverse);
   // x is time-major, or the table; then ids are in the order of time.
@@ -99,7 +99,7 @@ RecurrentResult recurrent(CellKind kind, const RecurrentInput& input, const Ragg
   std::vector<int64_t> ids;
   if (by_entry) {
     ids = ids_in_order(op, input, batch, rows);
-    const Tensor projected = Tensor::empty({x.dim(0), run.gate_width()}, x.dtype());
+    Tensor projected = Tensor::empty({x.dim(0), run.gate_width()}, x.dtype());
     project(run, x, projected);
     take_rows(projected, ids, run.gates);
   } else {
@@ -115,7 +115,7 @@ RecurrentResult recurrent(CellKind kind, const RecurrentInput& input, const Ragg
   // The batch is kept for its index, which run points into.
   outs = record(op, outs, inputs, [=, batch = batch](const std::vector<Tensor>& d_outs, Grads& d) {
     const std::vector<int64_t>& order = batch.time().rows(reverse);
-    const LayerGradients g = start_backward(run, d_outs[1], has_cell ? d_outs[2] : Tensor());
+    LayerGradients g = start_backward(run, d_outs[1], has_cell ? d_outs[2] : Tensor());
     const Tensor d_out = d_outs[0].defined() ? take_rows(dense(d_outs[0]), order) : Tensor();
     walk_backward(run, g, d_out);
     const Tensor d_gates = by_entry ? sum_by_id(g.d_x_gates, ids, x.dim(0)) : g.d_x_gates;

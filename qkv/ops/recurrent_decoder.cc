@@ -16,7 +16,7 @@ const char* const kOp = "recurrent_decoder";
 
 // c_t from the states before step t.
 template <class T>
-void attend_step(const DecoderRun& run, int64_t t) {
+void attend_step(DecoderRun& run, int64_t t) {
   const int64_t n = run.batch.time().count(t), at = run.top().first(t), A = run.heads * run.Dv;
   if (run.plan.query_weight.defined()) {
     multiply_transposed<T>({n, run.heads * run.D, run.top().H}, matrix<const T>(run.top().h, run.top().previous(t)),
@@ -38,8 +38,8 @@ void attend_step(const DecoderRun& run, int64_t t) {
 }
 
 template <class T>
-void forward(const DecoderRun& run) {
-  const LayerRun& first = run.layers[0];
+void forward(DecoderRun& run) {
+  LayerRun& first = run.layers[0];
   const int64_t G = first.gate_width();
   multiply_transposed<T>({first.T, G, run.E}, matrix<const T>(run.x), matrix<const T>(first.w_ih),
                          matrix<T>(first.gates), false, first.b_ih.data<T>());
@@ -50,7 +50,8 @@ void forward(const DecoderRun& run) {
                            matrix<T>(first.gates, at), true);
     step_forward(first, t);
     for (size_t l = 1; l < run.layers.size(); ++l) {
-      const LayerRun &below = run.layers[l - 1], &layer = run.layers[l];
+      const LayerRun& below = run.layers[l - 1];
+      LayerRun& layer = run.layers[l];
       if (run.inputs[l].defined()) {
         Use<T>::dropout(dropout_at(run, l, t), matrix<const T>(below.h, below.current(t)).data,
                         matrix<T>(run.inputs[l], at).data, n * below.H);

@@ -27,7 +27,7 @@ struct Back {
 
 // Gradients of step t's context, query and, through the query, of the top state before.
 template <class T>
-void attend_backward(const DecoderRun& run, const Back& back, int64_t t) {
+void attend_backward(const DecoderRun& run, Back& back, int64_t t) {
   const int64_t n = run.batch.time().count(t), at = run.top().first(t), A = run.heads * run.Dv, H = run.top().H;
   const LayerRun& first = run.layers[0];
   multiply<T>({n, run.W, first.gate_width()}, matrix<const T>(back.layers[0].d_x_gates, at),
@@ -38,9 +38,9 @@ void attend_backward(const DecoderRun& run, const Back& back, int64_t t) {
   }
   if (!back.d_q.defined()) return;
   kernels::AttentionGrads<T> grads;
-  grads.out = heads_of<const T>(matrix<T>(run.attended, at).data, run.heads, run.Dv);
-  grads.lse = heads_of<const T>(matrix<T>(run.lse, at).data, run.heads, 1);
-  grads.d_out = heads_of<const T>(matrix<T>(back.d_attended, at).data, run.heads, run.Dv);
+  grads.out = heads_of<const T>(matrix<const T>(run.attended, at).data, run.heads, run.Dv);
+  grads.lse = heads_of<const T>(matrix<const T>(run.lse, at).data, run.heads, 1);
+  grads.d_out = heads_of<const T>(matrix<const T>(back.d_attended, at).data, run.heads, run.Dv);
   grads.d_q = heads_of<T>(matrix<T>(back.d_q, at).data, run.heads, run.D);
   attention_gradients<T>(step_inputs<T>(run, t), grads);
   if (run.plan.query_weight.defined()) {
@@ -52,7 +52,7 @@ void attend_backward(const DecoderRun& run, const Back& back, int64_t t) {
 }
 
 template <class T>
-void backward_steps(const DecoderRun& run, const Back& back) {
+void backward_steps(const DecoderRun& run, Back& back) {
   for (int64_t t = run.batch.longest() - 1; t >= 0; --t) {
     const int64_t n = run.batch.time().count(t), at = run.top().first(t);
     if (back.d_out.defined()) {
@@ -77,7 +77,7 @@ template <class T>
 void product_gradient(const Tensor& d_y, Matrix<const T> input, Grads& d, size_t weight) {
   if (!d.wants(weight)) return;
   bool fresh = false;
-  const Tensor d_w = d.buffer(weight, fresh);
+  Tensor d_w = d.buffer(weight, fresh);
   weight_product<T>({d_w.dim(0), d_w.dim(1), d_y.dim(0)}, matrix<const T>(d_y), input, matrix<T>(d_w), !fresh);
 }
 
@@ -86,7 +86,7 @@ template <class T>
 void joint_input_gradient(const DecoderRun& run, const Tensor& d_gates, Grads& d) {
   if (!d.wants(kLayers)) return;
   bool fresh = false;
-  const Tensor d_w = d.buffer(kLayers, fresh);
+  Tensor d_w = d.buffer(kLayers, fresh);
   const int64_t G = d_w.dim(0), rows = d_gates.dim(0);
   weight_product<T>({G, run.E, rows}, matrix<const T>(d_gates), matrix<const T>(run.x), matrix<T>(d_w), !fresh);
   weight_product<T>({G, run.W, rows}, matrix<const T>(d_gates), matrix<const T>(run.context), matrix<T>(d_w, 0, run.E),
@@ -97,7 +97,7 @@ template <class T>
 void bias_gradient(const Tensor& d_y, Grads& d, size_t bias) {
   if (!d.wants(bias)) return;
   bool fresh = false;
-  const Tensor d_b = d.buffer(bias, fresh);
+  Tensor d_b = d.buffer(bias, fresh);
   Use<T>::sum_rows({d_y.dim(0), d_y.dim(1), d_y.data<T>(), d_b.data<T>(), !fresh});
 }
 
@@ -106,7 +106,7 @@ void cell_weight_gradients(const DecoderRun& run, const Back& back, Grads& d) {
   const LayerRun& first = run.layers[0];
   const Tensor& d_gates = back.layers[0].d_x_gates;
   if (d.wants(kX)) {
-    const Tensor d_x = Tensor::empty(run.x.shape(), run.x.dtype());
+    Tensor d_x = Tensor::empty(run.x.shape(), run.x.dtype());
     multiply<T>({first.T, run.E, first.gate_width()}, matrix<const T>(d_gates), matrix<const T>(first.w_ih),
                 matrix<T>(d_x), false);
     d.add(kX, place_rows(d_x, run.batch.time().forward_rows));
@@ -138,7 +138,7 @@ void memory_gradients(const DecoderRun& run, const Back& back, Grads& d) {
   const auto wanted = [&](size_t i, const Tensor& like) {
     return d.wants(i) ? Tensor::empty(like.shape(), like.dtype()) : Tensor();
   };
-  const Tensor d_k = wanted(kKeys, run.plan.keys), d_v = wanted(kValues, run.plan.values);
+  Tensor d_k = wanted(kKeys, run.plan.keys), d_v = wanted(kValues, run.plan.values);
   auto in = attention_inputs<T>(run, run.batch.offsets(), run.plan.memory.offsets(), run.batch.sequences());
   in.q = heads_of<const T>(q.data<T>(), run.heads, run.D);
   in.k = heads_of<const T>(run.plan.keys.data<T>(), run.kv_heads, run.D);

@@ -32,8 +32,8 @@ struct DecoderRun {
 };
 
 template <class T>
-Matrix<T> matrix(const Tensor& t, int64_t first_row = 0, int64_t first_column = 0) {
-  return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1) + first_column, t.dim(1)};
+Matrix<T> matrix(TensorOf<T>& t, int64_t first_row = 0, int64_t first_column = 0) {
+  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1) + first_column, t.dim(1)};
 }
 
 template <class T>
@@ -65,9 +65,9 @@ kernels::AttentionInputs<T> attention_inputs(const DecoderRun& run, const std::v
 
 /// The query rows of step t: projected ones, or the top layer's state before the step.
 template <class T>
-T* query_rows(const DecoderRun& run, int64_t t) {
-  return run.q.defined() ? matrix<T>(run.q, run.top().first(t)).data
-                         : matrix<T>(run.top().h, run.top().previous(t)).data;
+const T* query_rows(const DecoderRun& run, int64_t t) {
+  return run.q.defined() ? matrix<const T>(run.q, run.top().first(t)).data
+                         : matrix<const T>(run.top().h, run.top().previous(t)).data;
 }
 
 template <class T>

@@ -12,7 +12,7 @@ constexpr int64_t kRowBlock = 64;
 
 // Rows copied as (to, from) pairs given by `at`.
 template <class Fn>
-void copy_rows(const Tensor& from, const Tensor& to, int64_t n, Fn&& at) {
+void copy_rows(const Tensor& from, Tensor& to, int64_t n, Fn&& at) {
   const int64_t C = to.dim(1);
   dispatch(from.dtype(), [&](auto t) {
     using T = decltype(t);
@@ -37,7 +37,7 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Sh
 
 // The initial state's rows in the order of time, in front of a [B+T, H] buffer.
 Tensor state_buffer(const char* op, const char* name, const Tensor& initial, const LayerRun& run) {
-  const Tensor buffer = Tensor::empty({run.B + run.T, run.H}, run.w_hh.dtype());
+  Tensor buffer = Tensor::empty({run.B + run.T, run.H}, run.w_hh.dtype());
   if (initial.defined()) {
     check_parameter(op, name, initial, {run.B, run.H}, run.w_hh.dtype());
     copy_rows(dense(initial), buffer, run.B,
@@ -50,13 +50,13 @@ Tensor state_buffer(const char* op, const char* name, const Tensor& initial, con
 }
 
 template <class T>
-Matrix<T> matrix(const Tensor& t, int64_t first_row = 0) {
-  return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
+Matrix<T> matrix(TensorOf<T>& t, int64_t first_row = 0) {
+  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
 }
 
 template <class T>
-kernels::RowsOf<T> rows(const Tensor& t, int64_t first_row) {
-  return {t.data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
+kernels::RowsOf<T> rows(TensorOf<T>& t, int64_t first_row) {
+  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
 }
 
 // Sequences [begin, end) in the order of time.
@@ -84,7 +84,7 @@ void for_walks(const LayerRun& run, const Fn& fn) {
 
 Tensor transposed(const Tensor& w) {
   const int64_t R = w.dim(0), C = w.dim(1);
-  const Tensor out = Tensor::empty({C, R}, w.dtype());
+  Tensor out = Tensor::empty({C, R}, w.dtype());
   dispatch(w.dtype(), [&](auto t) {
     using T = decltype(t);
     const T* from = w.data<T>();
@@ -104,7 +104,7 @@ Tensor transposed(const Tensor& w) {
 }
 
 template <class T>
-void forward(const LayerRun& run, int64_t t, const Rows& r) {
+void forward(LayerRun& run, int64_t t, const Rows& r) {
   const int64_t n = active(run, r, t), H = run.H, G = run.gate_width();
   const int64_t at = run.first(t) + r.begin, before = run.previous(t) + r.begin, after = run.current(t) + r.begin;
   if (n <= 0) return;
@@ -140,7 +140,7 @@ void forward(const LayerRun& run, int64_t t, const Rows& r) {
 }
 
 template <class T>
-void backward(const LayerRun& run, const LayerGradients& g, int64_t t, const Rows& r) {
+void backward(const LayerRun& run, LayerGradients& g, int64_t t, const Rows& r) {
   const int64_t n = active(run, r, t), H = run.H, G = run.gate_width();
   const int64_t at = run.first(t) + r.begin, before = run.previous(t) + r.begin, after = run.current(t) + r.begin;
   if (n <= 0) return;
@@ -183,19 +183,19 @@ void backward(const LayerRun& run, const LayerGradients& g, int64_t t, const Row
 
 Tensor take_rows(const Tensor& from, const std::vector<int64_t>& rows) {
   const auto n = static_cast<int64_t>(rows.size());
-  const Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
+  Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
   take_rows(from, rows, to);
   return to;
 }
 
-void take_rows(const Tensor& from, const std::vector<int64_t>& rows, const Tensor& to) {
+void take_rows(const Tensor& from, const std::vector<int64_t>& rows, Tensor& to) {
   copy_rows(from, to, static_cast<int64_t>(rows.size()),
             [&](int64_t i) { return std::pair(i, rows[static_cast<size_t>(i)]); });
 }
 
 Tensor place_rows(const Tensor& from, const std::vector<int64_t>& rows, int64_t first_row) {
   const auto n = static_cast<int64_t>(rows.size());
-  const Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
+  Tensor to = Tensor::empty({n, from.dim(1)}, from.dtype());
   copy_rows(from, to, n, [&](int64_t i) { return std::pair(rows[static_cast<size_t>(i)], first_row + i); });
   return to;
 }
@@ -248,11 +248,11 @@ LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const R
   return run;
 }
 
-void step_forward(const LayerRun& run, int64_t t) {
+void step_forward(LayerRun& run, int64_t t) {
   dispatch(run.w_hh.dtype(), [&](auto type) { forward<decltype(type)>(run, t, {0, run.B}); });
 }
 
-void walk_forward(const LayerRun& run) {
+void walk_forward(LayerRun& run) {
   dispatch(run.w_hh.dtype(), [&](auto type) {
     for_walks(run, [&](const Rows& r) {
       for (int64_t t = 0; t < run.time->steps(); ++t) forward<decltype(type)>(run, t, r);
@@ -277,11 +277,11 @@ LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const
   return g;
 }
 
-void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t) {
+void step_backward(const LayerRun& run, LayerGradients& grads, int64_t t) {
   dispatch(run.w_hh.dtype(), [&](auto type) { backward<decltype(type)>(run, grads, t, {0, run.B}); });
 }
 
-void walk_backward(const LayerRun& run, const LayerGradients& grads, const Tensor& d_out) {
+void walk_backward(const LayerRun& run, LayerGradients& grads, const Tensor& d_out) {
   dispatch(run.w_hh.dtype(), [&](auto type) {
     using T = decltype(type);
     for_walks(run, [&](const Rows& r) {
@@ -315,12 +315,13 @@ void weight_gradients(const LayerRun& run, const LayerGradients& g, const Tensor
     using T = decltype(type);
     bool fresh = false;
     if (d.wants(at.w_hh)) {
-      const Tensor before = previous_states(run), d_w = d.buffer(at.w_hh, fresh);
+      const Tensor before = previous_states(run);
+      Tensor d_w = d.buffer(at.w_hh, fresh);
       weight_product<T>({G, run.H, run.T}, matrix<const T>(d_hidden), matrix<const T>(before), matrix<T>(d_w), !fresh);
     }
     const auto bias = [&](size_t slot, const Tensor& d_gates) {
       if (!d.wants(slot)) return;
-      const Tensor d_b = d.buffer(slot, fresh);
+      Tensor d_b = d.buffer(slot, fresh);
       Use<T>::sum_rows({d_gates.dim(0), G, d_gates.data<T>(), d_b.data<T>(), !fresh});
     };
     bias(at.b_ih, d_input);

@@ -108,7 +108,7 @@ void weight_product(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> 
 
 /// to[i] = from[rows[i]]: packed → time-major.
 Tensor take_rows(const Tensor& from, const std::vector<int64_t>& rows);
-void take_rows(const Tensor& from, const std::vector<int64_t>& rows, const Tensor& to);
+void take_rows(const Tensor& from, const std::vector<int64_t>& rows, Tensor& to);
 /// to[rows[i]] = from[i]: time-major → packed. `from` may start at a row offset.
 Tensor place_rows(const Tensor& from, const std::vector<int64_t>& rows, int64_t first_row = 0);
 
@@ -138,10 +138,10 @@ struct LayerRun {
 LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const RecurrentWeights& weights,
                      const RecurrentState& initial, bool training);
 /// Gates of step t, complete but for W_hh h, become h (and c).
-void step_forward(const LayerRun& run, int64_t t);
+void step_forward(LayerRun& run, int64_t t);
 /// All steps. Where the weights stay in a core's cache, blocks of sequences walk through time each on one thread;
 /// otherwise the threads share every step.
-void walk_forward(const LayerRun& run);
+void walk_forward(LayerRun& run);
 
 /// What flows back through a layer.
 struct LayerGradients {
@@ -152,9 +152,9 @@ struct LayerGradients {
 
 LayerGradients start_backward(const LayerRun& run, const Tensor& d_last_h, const Tensor& d_last_c);
 /// Turns d_h (and d_c) of step t's states into those of the states before, and fills step t's rows of the gates'.
-void step_backward(const LayerRun& run, const LayerGradients& grads, int64_t t);
+void step_backward(const LayerRun& run, LayerGradients& grads, int64_t t);
 /// All steps from the last to the first, as walk_forward; d_out [T, H] (or undefined) is added to the states'.
-void walk_backward(const LayerRun& run, const LayerGradients& grads, const Tensor& d_out);
+void walk_backward(const LayerRun& run, LayerGradients& grads, const Tensor& d_out);
 
 /// W_hh's and the biases' gradients over all steps, into inputs weight_hh, bias_ih and bias_hh of the op. d_input holds
 /// the gradients of the input's gates: d_x_gates, or sums of its rows.

@@ -14,7 +14,8 @@ int64_t rows_of(const Tensor& x) { return x.dim(-1) == 0 ? 0 : x.numel() / x.dim
 Tensor softmax_op(const char* op, const Tensor& x_in, bool logarithm, const std::vector<int64_t>& lens) {
   check_defined(op, x_in);
   if (x_in.rank() < 1) shape_error(op, "expected at least one axis, got a scalar");
-  const Tensor x = dense(x_in), out = Tensor::empty(x.shape(), x.dtype());
+  const Tensor x = dense(x_in);
+  Tensor out = Tensor::empty(x.shape(), x.dtype());
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const kernels::SoftmaxRows<T> args{rows_of(x), x.dim(-1), x.data<T>(), out.data<T>(),
@@ -26,7 +27,8 @@ Tensor softmax_op(const char* op, const Tensor& x_in, bool logarithm, const std:
     }
   });
   return record(op, out, {x_in}, [out, logarithm](const Tensor& d_out, Grads& d) {
-    const Tensor g = dense(d_out), d_x = Tensor::empty(out.shape(), out.dtype());
+    const Tensor g = dense(d_out);
+    Tensor d_x = Tensor::empty(out.shape(), out.dtype());
     dispatch(out.dtype(), [&](auto t) {
       using T = decltype(t);
       const kernels::SoftmaxRowsBackward<T> args{rows_of(out), out.dim(-1), out.data<T>(), g.data<T>(), d_x.data<T>()};
@@ -88,9 +90,8 @@ std::vector<Tensor> layer_norm_op(const char* op, const std::vector<Tensor>& in,
   const Tensor x = dense(x_in), gamma = dense(in[1]), beta = dense(in[2]);
   const Tensor residual = residual_in.defined() ? dense(residual_in) : Tensor();
   const int64_t rows = rows_of(x), C = x.dim(-1);
-  const Tensor out = Tensor::empty(x.shape(), x.dtype()),
-               s = residual.defined() ? Tensor::empty(x.shape(), x.dtype()) : x;
-  const Tensor mean = Tensor::empty({rows}, x.dtype()), rstd = Tensor::empty({rows}, x.dtype());
+  Tensor out = Tensor::empty(x.shape(), x.dtype()), s = residual.defined() ? Tensor::empty(x.shape(), x.dtype()) : x;
+  Tensor mean = Tensor::empty({rows}, x.dtype()), rstd = Tensor::empty({rows}, x.dtype());
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
     const kernels::LayerNorm<T> args{.rows = rows,
@@ -122,11 +123,12 @@ std::vector<Tensor> layer_norm_op(const char* op, const std::vector<Tensor>& in,
       if (d_sum.defined()) hand_on(d_sum);
       return;
     }
-    const Tensor g = dense(d_y), d_s = Tensor::empty(s.shape(), s.dtype());
-    const Tensor d_gamma = d.wants(1) ? d.buffer(1) : Tensor(), d_beta = d.wants(2) ? d.buffer(2) : Tensor();
+    const Tensor g = dense(d_y);
+    Tensor d_s = Tensor::empty(s.shape(), s.dtype());
+    Tensor d_gamma = d.wants(1) ? d.buffer(1) : Tensor(), d_beta = d.wants(2) ? d.buffer(2) : Tensor();
     dispatch(s.dtype(), [&](auto t) {
       using T = decltype(t);
-      const auto at = [](const Tensor& p) { return p.defined() ? p.data<T>() : nullptr; };
+      const auto at = [](auto& p) { return p.defined() ? p.template data<T>() : nullptr; };
       const kernels::LayerNormBackward<T> args{.rows = rows,
                                                .cols = C,
                                                .s = s.data<T>(),
@@ -155,10 +157,11 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
   return layer_norm_op("layer_norm", {x, gamma, beta, {}}, eps)[0];
 }
 
-std::vector<Tensor> add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
-                                   double eps) {
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
+                          double eps) {
   check_defined("add_layer_norm", residual);
-  return layer_norm_op("add_layer_norm", {x, gamma, beta, residual}, eps);
+  const std::vector<Tensor> both = layer_norm_op("add_layer_norm", {x, gamma, beta, residual}, eps);
+  return {both[0], both[1]};
 }
 
 Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, const CrossEntropyOptions& options) {
@@ -175,8 +178,8 @@ Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, 
     }
     ++counted;
   }
-  const Tensor logits = dense(logits_in), loss = Tensor::empty({rows}, logits.dtype());
-  const Tensor lse = Tensor::empty({rows}, logits.dtype());
+  const Tensor logits = dense(logits_in);
+  Tensor loss = Tensor::empty({rows}, logits.dtype()), lse = Tensor::empty({rows}, logits.dtype());
   const std::vector<int64_t> kept(targets.begin(), targets.end());
   const double share = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
   const auto args_for = [=]<class T>(T) {
@@ -186,27 +189,28 @@ Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, 
                                     .targets = kept.data(),
                                     .ignore_index = options.ignore,
                                     .smoothing = static_cast<T>(options.label_smoothing),
-                                    .loss = loss.data<T>(),
-                                    .lse = lse.data<T>(),
                                     .d_scale = T(1)};
   };
   double total = 0;
   dispatch(logits.dtype(), [&](auto t) {
     using T = decltype(t);
+    auto args = args_for(t);
+    args.loss = loss.data<T>();
+    args.lse = lse.data<T>();
     if constexpr (std::is_same_v<T, float>) {
-      kernels::cross_entropy(args_for(t));
+      kernels::cross_entropy(args);
     } else {
-      kernels::reference::cross_entropy(args_for(t));
+      kernels::reference::cross_entropy(args);
     }
     for (int64_t r = 0; r < rows; ++r) total += static_cast<double>(loss.data<T>()[r]);
   });
   return record("cross_entropy", Tensor::full({}, total * share, logits.dtype()), {logits_in},
                 [=](const Tensor& d_out, Grads& d) {
-                  const Tensor d_logits = Tensor::empty(logits.shape(), logits.dtype());
+                  Tensor d_logits = Tensor::empty(logits.shape(), logits.dtype()), saved = lse;
                   dispatch(logits.dtype(), [&](auto t) {
                     using T = decltype(t);
                     auto args = args_for(t);
-                    args.loss = nullptr;
+                    args.lse = saved.data<T>();
                     args.d_logits = d_logits.data<T>();
                     args.d_scale = static_cast<T>(share * d_out.item());
                     if constexpr (std::is_same_v<T, float>) {

@@ -81,6 +81,7 @@ Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, T
 }
 
 void Trainer::resume() {
+  if (folder_ == nullptr) throw ConfigError("[trainer] resume() needs the folder of a run to continue from");
   const std::vector<int64_t> steps = folder_->checkpoints();
   if (steps.empty()) return;
   folder_->remove_average();

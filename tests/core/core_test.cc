@@ -2,7 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
+#include <sstream>
+#include <type_traits>
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
@@ -15,7 +16,7 @@ namespace {
 Tensor iota(const Shape& shape) { return reshape(Tensor::arange(shape.numel()), shape); }
 
 TEST(Tensor, ViewsShareMemoryAndKnowTheirStrides) {
-  const Tensor x = iota({2, 3, 4});
+  Tensor x = iota({2, 3, 4});
   const Tensor t = transpose(x, 0, 2);
   EXPECT_EQ(t.shape(), (Shape{4, 3, 2}));
   EXPECT_FALSE(t.is_contiguous());
@@ -44,6 +45,136 @@ TEST(Tensor, ConversionAndErrors) {
   EXPECT_THROW(Tensor::from({1.0}, {2}), ShapeError);
   EXPECT_THROW(Tensor::empty({-1}), ShapeError);
   EXPECT_THROW(Tensor::empty({int64_t{1} << 40, int64_t{1} << 40}), ShapeError);
+}
+
+TEST(Tensor, AConstTensorGivesItsNumbersForReading) {
+  static_assert(std::is_same_v<decltype(std::declval<const Tensor&>().f32()), const float*>);
+  static_assert(std::is_same_v<decltype(std::declval<Tensor&>().f32()), float*>);
+  static_assert(std::is_same_v<decltype(std::declval<const Tensor&>().data<double>()), const double*>);
+  static_assert(std::is_same_v<decltype(std::declval<Tensor&>().data<double>()), double*>);
+  const Tensor x = iota({3});
+  Tensor copy = x;  // shares the numbers
+  copy.f32()[1] = 7;
+  EXPECT_EQ(x.f32()[1], 7);
+}
+
+TEST(Tensor, AnUndefinedTensorNamesTheCall) {
+  Tensor none;
+  const auto message = [](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const ShapeError& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  const std::vector<std::pair<std::string, std::function<void()>>> calls{
+      {"shape", [&] { (void)none.shape(); }},
+      {"strides", [&] { (void)none.strides(); }},
+      {"rank", [&] { (void)none.rank(); }},
+      {"dim", [&] { (void)none.dim(0); }},
+      {"numel", [&] { (void)none.numel(); }},
+      {"dtype", [&] { (void)none.dtype(); }},
+      {"is_contiguous", [&] { (void)none.is_contiguous(); }},
+      {"data", [&] { (void)none.f32(); }},
+      {"item", [&] { (void)none.item(); }},
+      {"at", [&] { (void)none.at({0}); }},
+      {"to", [&] { (void)none.to_vector(); }},
+      {"detach", [&] { (void)none.detach(); }},
+      {"clone", [&] { (void)none.clone(); }},
+      {"as_strided", [&] { (void)none.as_strided({}, {}, 0); }},
+      {"storage_offset", [&] { (void)none.storage_offset(); }},
+      {"owns_memory_alone", [&] { (void)none.owns_memory_alone(); }},
+      {"copy_from", [&] { none.copy_from(Tensor::zeros({1})); }},
+      {"add_from", [&] { none.add_from(Tensor::zeros({1})); }},
+      {"fill", [&] { none.fill(0); }},
+      {"requires_grad", [&] { (void)none.requires_grad(); }},
+      {"set_requires_grad", [&] { none.set_requires_grad(true); }},
+      {"grad", [&] { (void)none.grad(); }},
+      {"set_grad", [&] { none.zero_grad(); }},
+      {"backward", [&] { none.backward(); }},
+      {"node", [&] { (void)none.node(); }},
+      {"output_index", [&] { (void)none.output_index(); }},
+  };
+  for (const auto& [name, call] : calls) {
+    EXPECT_NE(message(call).find("." + name + "() of an undefined tensor"), std::string::npos) << message(call);
+  }
+  EXPECT_NE(message([&] { (void)(none / 2); }).find("undefined tensor"), std::string::npos);
+}
+
+TEST(Tensor, AdoptedMemoryIsSharedAndReleasedOnce) {
+  std::vector<float> memory{1, 2, 3, 4, 5, 6};
+  int released = 0;
+  const auto release = [&](void* p) {
+    EXPECT_EQ(p, memory.data());
+    ++released;
+  };
+  {
+    Tensor view;
+    {
+      const Tensor x = Tensor::adopt(memory.data(), {2, 3}, release);
+      EXPECT_EQ(x.at({1, 0}), 4);
+      EXPECT_FALSE(x.owns_memory_alone());  // the former owner may still look
+      view = slice(x, 0, 1, 2);
+      const Tensor turned = Tensor::adopt(memory.data() + 5, {3, 2}, {}, {-2, -1});
+      EXPECT_EQ(turned.clone().to_vector(), (std::vector<float>{6, 5, 4, 3, 2, 1}));
+      EXPECT_EQ(sum(turned, 0).to_vector(), (std::vector<float>{12, 9}));
+    }
+    EXPECT_EQ(released, 0);
+    view.fill(9);
+    EXPECT_EQ(memory[3], 9);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_THROW(Tensor::adopt(memory.data(), {-1}, release), ShapeError);
+  EXPECT_EQ(released, 2);
+  EXPECT_THROW(Tensor::adopt(memory.data(), {2, 3}, release, {1}), ShapeError);
+  EXPECT_THROW(Tensor::adopt(static_cast<double*>(nullptr), {1}, {}), ShapeError);
+  auto* crooked = reinterpret_cast<double*>(reinterpret_cast<char*>(memory.data()) + 1);
+  EXPECT_THROW(Tensor::adopt(crooked, {1}, {}), ShapeError);
+}
+
+TEST(Tensor, GradientsOfAdoptedMemoryLeaveItAlone) {
+  std::vector<float> given{1, 1};
+  Tensor x = Tensor::from({1, 2}, {2}).set_requires_grad(true);
+  (x * 2 + x).backward(Tensor::adopt(given.data(), {2}, {}));
+  EXPECT_EQ(x.grad().to_vector(), (std::vector<float>{3, 3}));
+  EXPECT_EQ(given, (std::vector<float>{1, 1}));
+}
+
+TEST(Tensor, ArithmeticWithScalarsOnEitherSide) {
+  const Tensor x = Tensor::from({1, 2, 4}, {3});
+  using Values = std::vector<float>;
+  EXPECT_EQ((x + 1).to_vector(), (Values{2, 3, 5}));
+  EXPECT_EQ((1 + x).to_vector(), (Values{2, 3, 5}));
+  EXPECT_EQ((x - 1).to_vector(), (Values{0, 1, 3}));
+  EXPECT_EQ((1 - x).to_vector(), (Values{0, -1, -3}));
+  EXPECT_EQ((x * 3).to_vector(), (Values{3, 6, 12}));
+  EXPECT_EQ((x / 3).to_vector(), (Values{1.0f / 3, 2.0f / 3, 4.0f / 3}));  // a division, not a product with 1/3
+  EXPECT_EQ((4 / x).to_vector(), (Values{4, 2, 1}));
+  EXPECT_EQ((x / x).to_vector(), (Values{1, 1, 1}));
+  EXPECT_EQ((-x).to_vector(), (Values{-1, -2, -4}));
+  const auto all = [](const std::vector<Tensor>& in) { return (2 - in[0]) / (in[0] + 3) - 5 / (-in[0] / 2 - 1); };
+  const GradCheckResult result = grad_check(all, {x});
+  EXPECT_TRUE(result.ok) << result.message;
+}
+
+TEST(Tensor, Prints) {
+  const auto text = [](const Tensor& t) {
+    std::ostringstream out;
+    out << t;
+    return out.str();
+  };
+  EXPECT_EQ(text(Tensor()), "undefined");
+  EXPECT_EQ(text(Tensor::full({}, 2.5)), "2.5000 f32 []");
+  EXPECT_EQ(text(iota({2, 3}) - 3), "[[-3 -2 -1]\n [ 0  1  2]] f32 [2,3]");
+  EXPECT_EQ(text(Tensor::from({0.5, -10}, {2}, DType::f64)), "[  0.5000 -10.0000] f64 [2]");
+  EXPECT_EQ(text(Tensor::from({1e-5, 1}, {2})), "[1.0000e-05 1.0000e+00] f32 [2]");
+  EXPECT_EQ(text(Tensor::from({NAN, -INFINITY, 1}, {3})), "[ nan -inf    1] f32 [3]");
+  EXPECT_EQ(text(iota({2, 2, 1})), "[[[0]\n  [1]]\n\n [[2]\n  [3]]] f32 [2,2,1]");
+  EXPECT_EQ(text(Tensor::zeros({0, 3})), "[] f32 [0,3]");
+  EXPECT_EQ(text(iota({1001})), "[   0    1    2 ...  998  999 1000] f32 [1001]");
+  EXPECT_EQ(text(transpose(iota({2, 600}), 0, 1)),
+            "[[   0  600]\n [   1  601]\n [   2  602]\n ...\n [ 597 1197]\n [ 598 1198]\n [ 599 1199]] f32 [600,2]");
 }
 
 TEST(Memory, AStepReusesTheLastOnesMemory) {

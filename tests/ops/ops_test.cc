@@ -90,14 +90,14 @@ const std::vector<OpCase>& cases() {
        {{4, 9}, {4, 9}, {9}, {9}},
        [](const auto& x) {
          const auto out = add_layer_norm(x[0], x[1], x[2], x[3]);
-         return concat({out[0], mul(out[1], out[1])}, 0);
+         return concat({out.sum, mul(out.norm, out.norm)}, 0);
        }},
       {"add_layer_norm norm",
        {{4, 9}, {4, 9}, {9}, {9}},
-       [](const auto& x) { return add_layer_norm(x[0], x[1], x[2], x[3])[1]; }},
+       [](const auto& x) { return add_layer_norm(x[0], x[1], x[2], x[3]).norm; }},
       {"add_layer_norm sum",
        {{4, 9}, {4, 9}, {9}, {9}},
-       [](const auto& x) { return add_layer_norm(x[0], x[1], x[2], x[3])[0]; }},
+       [](const auto& x) { return add_layer_norm(x[0], x[1], x[2], x[3]).sum; }},
       {"dropout_add", {{3, 50}, {3, 50}}, [](const auto& x) { return dropout_add(x[0], x[1], 0.3, 9); }},
       {"cross_entropy", {{6, 5}}, [](const auto& x) { return cross_entropy(x[0], kTargets); }},
       {"cross_entropy smooth",

@@ -233,5 +233,12 @@ TEST(Trainer, MoreEpochsOnResume) {
   EXPECT_EQ(RunFolder::open(temp / "run", find_tiny).settings().get_integer("epochs"), 6);
 }
 
+TEST(Trainer, ResumingNeedsAFolder) {
+  const Settings s = tiny_settings();
+  TinyTask task(s);
+  Trainer trainer(task, trainer_options(s));
+  EXPECT_THROW(trainer.resume(), ConfigError);
+}
+
 }  // namespace
 }  // namespace qkv

@@ -23,7 +23,7 @@ Tensor tensor_of(const NpyArray& array) {
     throw IoError(array.name + ": " + type_name(array.type) + " array; expected float16, float32 or float64");
   }
   if (array.type != NpyType::kF32) return Tensor::from(array.to_f32(), array.shape);
-  const Tensor t = Tensor::empty(array.shape);  // one copy less: these arrays may be large
+  Tensor t = Tensor::empty(array.shape);  // one copy less: these arrays may be large
   if (!array.data.empty()) std::memcpy(t.f32(), array.data.data(), array.data.size());
   return t;
 }

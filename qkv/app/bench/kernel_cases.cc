@@ -14,7 +14,7 @@ namespace {
 int64_t size(const nlohmann::json& s, const char* name) { return s.at(name).get<int64_t>(); }
 
 template <class T>
-kernels::Strided<T> dense_rows(const Tensor& t) {  // [B, H, L, D]
+kernels::Strided<T> dense_rows(Tensor& t) {  // [B, H, L, D]
   return {t.f32(), t.strides()[0], t.strides()[1], t.strides()[2]};
 }
 
@@ -74,7 +74,7 @@ Work build_gemm(const nlohmann::json& s) {
   work.unit = "calls";
   work.flops = 2 * static_cast<double>(M * K) * static_cast<double>(N);
   if (M == 1) work.weights = 4 * static_cast<double>(K * N);
-  work.run = [=, a = Tensor::randn({M, K}, rng), b = Tensor::randn({K, N}, rng), c = Tensor::zeros({M, N})] {
+  work.run = [=, a = Tensor::randn({M, K}, rng), b = Tensor::randn({K, N}, rng), c = Tensor::zeros({M, N})]() mutable {
     const bool ta = layout[0] == 'T', tb = layout[1] == 'T';
     kernels::gemm({.M = M,
                    .N = N,

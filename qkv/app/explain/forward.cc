@@ -215,7 +215,7 @@ Symbol Explainer::show_scores(const Head& head) {
     last = capped;
   }
   const Tensor biased = scores(head, ScoreStage::biased);
-  const Tensor mask = Tensor::full(biased.shape(), 1, DType::f64);
+  Tensor mask = Tensor::full(biased.shape(), 1, DType::f64);
   bool hides = false;
   for (int64_t i = 0; i < biased.numel(); ++i) {
     if (biased.f64()[i] != -HUGE_VAL) continue;

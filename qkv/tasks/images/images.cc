@@ -117,7 +117,7 @@ BatchLoss Images::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
     planned_epoch_ = epoch;
   }
   const int64_t begin = batch * batch_, n = std::min(batch_, train.size() - begin), size = train.image_size();
-  const Tensor images = Tensor::empty({n, train.channels, train.height, train.width});
+  Tensor images = Tensor::empty({n, train.channels, train.height, train.width});
   const std::span<float> out(images.f32(), static_cast<size_t>(n * size));
   const uint64_t seed = Rng(seed_).fork(kAugmentationStream).seed();
   std::vector<int64_t> targets;
@@ -144,7 +144,7 @@ BatchLoss Images::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
 
 Tensor Images::prepared(const ImageSet& set, std::span<const int64_t> which, bool mirrored) const {
   const auto n = static_cast<int64_t>(which.size()), size = set.image_size();
-  const Tensor images = Tensor::empty({n, set.channels, set.height, set.width});
+  Tensor images = Tensor::empty({n, set.channels, set.height, set.width});
   parallel_blocks(n, kPreparedTogether, [&](int64_t from, int64_t to) {
     for (int64_t k = from; k < to; ++k) {
       const std::span<float> out(images.f32() + k * size, static_cast<size_t>(size));
