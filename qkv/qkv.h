@@ -2,6 +2,7 @@
 #pragma once
 
 #include "qkv/base/error.h"
+#include "qkv/base/names.h"
 #include "qkv/base/parallel.h"
 #include "qkv/base/rng.h"
 #include "qkv/base/score.h"
@@ -25,7 +26,7 @@
 #include "qkv/models/transformer.h"
 #include "qkv/models/vit.h"
 #include "qkv/nn/attention.h"
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 #include "qkv/nn/context.h"
 #include "qkv/nn/kv_cache.h"
 #include "qkv/nn/layers.h"

@@ -23,12 +23,6 @@ std::string range(const Setting& s) {
   return high ? " of at most " + shown(s.high) : "";
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string s;
-  for (const std::string& w : words) s += (s.empty() ? "" : ", ") + w;
-  return s;
-}
-
 [[noreturn]] void refuse(const Setting& s, std::string_view value, const std::string& expected) {
   throw ConfigError("--" + s.name + ": '" + std::string(value) + "' is not " + expected);
 }
@@ -59,7 +53,7 @@ void check(const Setting& s, std::string_view value) {
       for (const std::string& c : s.choices) {
         if (c == value) return;
       }
-      refuse(s, value, "one of: " + joined(s.choices));
+      refuse(s, value, "one of: " + listed(s.choices));
     case SettingKind::text:
     case SettingKind::path:
       break;
@@ -112,7 +106,7 @@ Setting& Settings::declared(std::string_view name) {
   }
   std::vector<std::string> names;
   for (const Setting& s : all_) names.push_back(s.name);
-  throw ConfigError("unknown setting '" + std::string(name) + "'; there are: " + joined(names));
+  throw ConfigError("unknown setting '" + std::string(name) + "'; there are: " + listed(names));
 }
 
 Settings& Settings::when(std::string_view option, std::string_view choice, std::string_view name,
@@ -139,7 +133,7 @@ void Settings::set_by_client(std::string_view name, std::string_view value) {
     for (const Setting& s : all_) {
       if (s.client) open.push_back(s.name);
     }
-    throw ConfigError("setting '" + std::string(name) + "' is not open to clients; those that are: " + joined(open));
+    throw ConfigError("setting '" + std::string(name) + "' is not open to clients; those that are: " + listed(open));
   }
   set(name, value);
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "qkv/base/names.h"
+
 namespace qkv {
 
 enum class SettingKind : uint8_t { integer, number, text, flag, choice, path };
@@ -37,6 +39,11 @@ class Settings {
   Settings& path(std::string name, std::string value, std::string help);
   Settings& flag(std::string name, bool value, std::string help);
   Settings& choice(std::string name, std::string value, std::vector<std::string> choices, std::string help);
+  /// One of the enumeration's names.
+  template <class Enum>
+  Settings& choice(std::string name, Enum value, std::string help) {
+    return choice(std::move(name), name_of(value), choices<Enum>(), std::move(help));
+  }
 
   /// With --option choice, the named option that nobody set has this default instead of its usual one.
   Settings& when(std::string_view option, std::string_view choice, std::string_view name, std::string_view value);
@@ -56,6 +63,10 @@ class Settings {
   double get_number(std::string_view name) const;
   const std::string& get_text(std::string_view name) const;  // text, choice and path
   bool get_flag(std::string_view name) const;
+  template <class Enum>
+  Enum get(std::string_view name) const {
+    return parse<Enum>(get_text(name));
+  }
 
   const std::vector<Setting>& all() const { return all_; }
 

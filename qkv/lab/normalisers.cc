@@ -13,32 +13,15 @@
 namespace qkv::lab {
 namespace {
 
-struct Named {
-  const char* name;
-  Normaliser normaliser;
-};
-constexpr Named kNormalisers[] = {{"softmax", Normaliser::softmax},
-                                  {"1.5-entmax", Normaliser::entmax15},
-                                  {"sparsemax", Normaliser::sparsemax},
-                                  {"hard", Normaliser::hard}};
-
 // Weight of the first of two keys whose scores differ by x ≥ 0.
-double weight_of_two(Normaliser normaliser, double x) {
-  switch (normaliser) {
-    case Normaliser::softmax:
-      return 1 / (1 + std::exp(-x));
-    case Normaliser::sparsemax:
-      return std::min(1.0, (1 + x) / 2);
-    case Normaliser::entmax15: {  // √p - √(1-p) = x/2
-      if (x >= 2) return 1;
-      const double root = (x / 2 + std::sqrt(2 - x * x / 4)) / 2;
-      return root * root;
-    }
-    case Normaliser::hard:
-      return x > 0 ? 1 : 0.5;
-  }
-  return 0;
+double softmax_of_two(double x) { return 1 / (1 + std::exp(-x)); }
+double sparsemax_of_two(double x) { return std::min(1.0, (1 + x) / 2); }
+double entmax15_of_two(double x) {  // √p - √(1-p) = x/2
+  if (x >= 2) return 1;
+  const double root = (x / 2 + std::sqrt(2 - x * x / 4)) / 2;
+  return root * root;
 }
+double hard_of_two(double x) { return x > 0 ? 1 : 0.5; }
 
 // p_i = shape(z_i - τ) with τ found by bisection so that Σ p = 1: another way than the kernels' sorting.
 std::vector<double> by_bisection(const std::vector<double>& z, const std::function<double(double)>& shape) {
@@ -54,24 +37,32 @@ std::vector<double> by_bisection(const std::vector<double>& z, const std::functi
   return p;
 }
 
-std::vector<double> plain_weights(Normaliser normaliser, const std::vector<double>& z) {
-  switch (normaliser) {
-    case Normaliser::softmax:
-      return plain_softmax(z);
-    case Normaliser::sparsemax:
-      return by_bisection(z, [](double x) { return std::max(0.0, x); });
-    case Normaliser::entmax15:
-      return by_bisection(z, [](double x) { return x > 0 ? x * x / 4 : 0; });
-    case Normaliser::hard: {
-      const double top = *std::max_element(z.begin(), z.end());
-      const double ties = double(std::count(z.begin(), z.end(), top));
-      std::vector<double> p;
-      for (const double x : z) p.push_back(x == top ? 1 / ties : 0);
-      return p;
-    }
-  }
-  return {};
+std::vector<double> plain_sparsemax(std::vector<double> z) {
+  return by_bisection(z, [](double x) { return std::max(0.0, x); });
 }
+std::vector<double> plain_entmax15(std::vector<double> z) {
+  return by_bisection(z, [](double x) { return x > 0 ? x * x / 4 : 0; });
+}
+std::vector<double> plain_hard(std::vector<double> z) {
+  const double top = *std::max_element(z.begin(), z.end());
+  const double ties = double(std::count(z.begin(), z.end(), top));
+  std::vector<double> p;
+  for (const double x : z) p.push_back(x == top ? 1 / ties : 0);
+  return p;
+}
+
+// What the experiment compares: the library's weights with these two.
+struct Compared {
+  Normaliser normaliser;
+  double (*of_two)(double x);
+  std::vector<double> (*plain)(std::vector<double> z);
+
+  const char* name() const { return name_of(normaliser); }
+};
+constexpr Compared kCompared[] = {{Normaliser::softmax, softmax_of_two, plain_softmax},
+                                  {Normaliser::entmax15, entmax15_of_two, plain_entmax15},
+                                  {Normaliser::sparsemax, sparsemax_of_two, plain_sparsemax},
+                                  {Normaliser::hard, hard_of_two, plain_hard}};
 
 // The library's weights for given scores: q = [1] and k_i = [z_i], so that q·k_i = z_i.
 std::vector<double> library_weights(Normaliser normaliser, const std::vector<double>& z, double beta) {
@@ -108,15 +99,14 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
   map.numbers = true;
   for (const double score : z) map.column_labels.push_back(format_number(score));
   int color = 0;
-  for (const Named& n : kNormalisers) {
-    plot.series.push_back(curve(n.name, {-3, 3}, color, [&](double d) {
-      return d >= 0 ? weight_of_two(n.normaliser, d) : 1 - weight_of_two(n.normaliser, -d);
-    }));
+  for (const Compared& n : kCompared) {
+    plot.series.push_back(
+        curve(n.name(), {-3, 3}, color, [&](double d) { return d >= 0 ? n.of_two(d) : 1 - n.of_two(-d); }));
     std::vector<double> y;
     for (const double d : x) y.push_back(library_weights(n.normaliser, {d, 0}, 1)[0]);
     plot.series.push_back(dots("", x, y, color++));
     for (const double w : library_weights(n.normaliser, z, beta)) map.values.push_back(static_cast<float>(w));
-    map.row_labels.push_back(n.name);
+    map.row_labels.push_back(n.name());
     ++map.rows;
   }
   r.pictures.push_back(plot);
@@ -143,15 +133,15 @@ Result run_normalisers(const Settings& set) {
       "softmax: p_{i} ∝ e^{βz_{i}};   1.5-entmax: p_{i} = max(0, βz_{i}/2 − τ)^{2};   sparsemax: p_{i} = max(0, "
       "βz_{i} − τ);   hard: one-hot (ties share)\n"
       "two keys, βz_{1} − βz_{2} = x:  sigmoid(x);   ¼(x/2 + √(2 − x^{2}/4))^{2};   ½(1 + x);   1";
-  for (const Named& n : kNormalisers) {
+  for (const Compared& n : kCompared) {
     for (const double share : {0.0, 0.25, 1.0, 4.0}) {
       const double beta = share * set.get_number("beta");
       std::vector<double> scaled = z;
       for (double& x : scaled) x *= beta;
-      const std::vector<double> p = plain_weights(n.normaliser, scaled), m = library_weights(n.normaliser, z, beta);
+      const std::vector<double> p = n.plain(scaled), m = library_weights(n.normaliser, z, beta);
       double worst = 0;
       for (size_t i = 0; i < p.size(); ++i) worst = std::max(worst, std::abs(p[i] - m[i]));
-      const std::string point = at((std::string(n.name) + ", β").c_str(), beta);
+      const std::string point = at((std::string(n.name()) + ", β").c_str(), beta);
       const auto support = [](const std::vector<double>& w) {
         return double(std::count_if(w.begin(), w.end(), [](double x) { return x > 1e-7; }));
       };
@@ -160,8 +150,8 @@ Result run_normalisers(const Settings& set) {
       r.exact(point, "largest error over the keys", 0, worst);
     }
     for (const double x : {0.5, 1.0, 2.0}) {
-      r.exact(at((std::string(n.name) + ", two keys, x").c_str(), x), "weight of the better key",
-              weight_of_two(n.normaliser, x), library_weights(n.normaliser, {x, 0}, 1)[0]);
+      r.exact(at((std::string(n.name()) + ", two keys, x").c_str(), x), "weight of the better key", n.of_two(x),
+              library_weights(n.normaliser, {x, 0}, 1)[0]);
     }
   }
   draw(r, z, set.get_number("beta"));

@@ -9,11 +9,6 @@
 
 namespace qkv {
 
-/// How a model knows where a token stands.
-enum class Positions : uint8_t { none, sinusoidal, learned, rotary, alibi };
-/// By name. Throws ConfigError listing them.
-Positions positions_named(const std::string& name);
-
 struct EmbeddedConfig {
   int64_t vocabulary = 0, width = 0;
   Positions positions = Positions::learned;
@@ -24,8 +19,8 @@ struct EmbeddedConfig {
   double dropout = 0;
 };
 
-/// dropout(table[id]·√width + position): sinusoidal and learned positions are added here, rotary and ALiBi ones are
-/// the attention's business.
+/// dropout(table[id]·√width + position), where the positions are added to the embeddings; what else they do is the
+/// attention's business.
 class EmbeddedTokens {
  public:
   EmbeddedTokens() = default;
@@ -41,7 +36,7 @@ class EmbeddedTokens {
   EmbeddedConfig config_;
   Embedding embedding_;
   LearnedPositions learned_;
-  Tensor sinusoids_;  // of the usual lengths; longer ones are computed when they come
+  Tensor fixed_;  // positions of the usual lengths; longer ones are computed when they come
   Dropout dropout_;
 };
 

@@ -17,8 +17,7 @@ StackConfig stack_of(const GptConfig& c) {
   s.causal = true;
   s.dropout = c.dropout;
   s.self_attention = c.attention;
-  s.rotary = c.positions == Positions::rotary;
-  s.alibi = c.positions == Positions::alibi;
+  s.positions = c.positions;
   s.block = c.block;
   return s;
 }

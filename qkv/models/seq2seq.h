@@ -18,6 +18,11 @@ enum class Placement : uint8_t {
   after,   // with the new state; logits from tanh(W_c [c ; s]): all steps attend at once
   before,  // with the state before the step; [x ; c] enters the cell, logits from [s ; c ; x]
 };
+template <>
+struct Names<Placement> {
+  static constexpr const char* what = "placement of attention";
+  static constexpr NameRow<Placement> rows[] = {{Placement::before, "before"}, {Placement::after, "after"}};
+};
 
 struct Seq2SeqConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;

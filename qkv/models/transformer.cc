@@ -23,8 +23,7 @@ StackConfig stack_of(const TransformerConfig& c, bool decoder) {
   s.dropout = s.inner_dropout = c.dropout;
   s.self_attention = c.self_attention;
   s.cross_attention = c.cross_attention;
-  s.rotary = c.positions == Positions::rotary;
-  s.alibi = c.positions == Positions::alibi;
+  s.positions = c.positions;
   s.block = c.longest;
   s.normaliser = c.normaliser;
   return s;

@@ -11,6 +11,11 @@ namespace qkv {
 
 /// Which tables are one: none; the decoder's embedding is also the output weight; both embeddings and the output.
 enum class Tying : uint8_t { none, output, all };
+template <>
+struct Names<Tying> {
+  static constexpr const char* what = "tying of tables";
+  static constexpr NameRow<Tying> rows[] = {{Tying::all, "all"}, {Tying::output, "output"}, {Tying::none, "none"}};
+};
 
 struct TransformerConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;

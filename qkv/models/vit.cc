@@ -28,9 +28,11 @@ StackConfig stack_of(const VitConfig& c) {
 
 }  // namespace
 
-Tensor sinusoidal_grid(int64_t rows, int64_t columns, int64_t width) {
+Tensor grid_positions(Positions kind, int64_t rows, int64_t columns, int64_t width) {
+  const auto fixed = row_of(kind).fixed;
+  if (!fixed) throw ConfigError(std::string("[vit] positions '") + name_of(kind) + "' are not made for a grid");
   if (width % 2 != 0) throw ConfigError("[vit] positions of a grid need an even width, not " + std::to_string(width));
-  const Tensor down = sinusoidal_positions(rows, width / 2), across = sinusoidal_positions(columns, width / 2);
+  const Tensor down = fixed(rows, width / 2), across = fixed(columns, width / 2);
   std::vector<int64_t> row, column;
   for (int64_t i = 0; i < rows * columns; ++i) {
     row.push_back(i / columns);
@@ -57,11 +59,11 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
   }
   project_ = Linear(config.channels * config.patch * config.patch, config.width, rng);
   if (!config.mean_pooling) class_token_ = parameter(Tensor::randn({1, config.width}, rng, 0.02));
-  if (config.sinusoidal) {
-    const Tensor grid = sinusoidal_grid(rows(), columns(), config.width);
-    positions_ = config.mean_pooling ? grid : concat({Tensor::zeros({1, config.width}), grid}, 0);
-  } else {
+  if (row_of(config.positions).learned) {
     positions_ = parameter(Tensor::randn({tokens(), config.width}, rng, kPositionSpread));
+  } else {
+    const Tensor grid = grid_positions(config.positions, rows(), columns(), config.width);
+    positions_ = config.mean_pooling ? grid : concat({Tensor::zeros({1, config.width}), grid}, 0);
   }
   stack_ = TransformerStack(stack_of(config), rng);
   head_ = Linear(config.width, config.classes, rng);
@@ -70,7 +72,7 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
 void Vit::visit(Visitor& see) {
   see("patch", project_);
   if (class_token_.defined()) see("class_token", class_token_);
-  if (!config_.sinusoidal) see("positions", positions_);
+  if (row_of(config_.positions).learned) see("positions", positions_);
   see("stack", stack_);
   see("head", head_);
 }

@@ -10,14 +10,14 @@ struct VitConfig {
   int64_t width = 128, heads = 4, layers = 6, inner = 0, classes = 10;  // inner 0: 4·width
   std::string attention = "multi-head";
   double dropout = 0;
-  double shown = 1;           // part of the patches, drawn anew for each image, that training sees
-  bool mean_pooling = false;  // the mean of all patches goes to the head; no class token
-  bool sinusoidal = false;    // fixed positions, sinusoidal_grid(), instead of learnt ones
+  double shown = 1;                          // part of the patches, drawn anew for each image, that training sees
+  bool mean_pooling = false;                 // the mean of all patches goes to the head; no class token
+  Positions positions = Positions::learned;  // learnt, or fixed ones of a grid; those of attention know no grid
 };
 
-/// Fixed positions of a grid, row by row [rows·columns, width]: the first half of the width is the row's
-/// sinusoidal_positions, the second half the column's. Throws ConfigError on an odd width.
-Tensor sinusoidal_grid(int64_t rows, int64_t columns, int64_t width);
+/// Fixed positions of a grid, row by row [rows·columns, width]: the first half of the width is the row's, the second
+/// half the column's. Throws ConfigError on an odd width and for a kind that has no fixed positions.
+Tensor grid_positions(Positions kind, int64_t rows, int64_t columns, int64_t width);
 
 /// Patches → linear projection (a convolution with stride = patch) → class token + positions → pre-norm layers with
 /// GELU → layer norm of the class token (or the mean of the patches) → logits.

@@ -4,55 +4,49 @@
 #include <array>
 
 #include "qkv/base/error.h"
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 
 namespace qkv {
+
+// Each is at the end of its mechanism's file in attention/.
+using MakeAttention = std::unique_ptr<Attention>(const AttentionConfig&, Rng&);
+MakeAttention make_none, make_mean, make_dot, make_scaled_dot, make_general, make_additive, make_multi_head,
+    make_synthesizer;
+
 namespace {
 
-template <class M>
-std::unique_ptr<Attention> make(const AttentionConfig& config, Rng& rng) {
-  return std::make_unique<M>(config, rng);
-}
-
 constexpr std::array kTable{
-    AttentionSpec{"none", "no context at all", true, false, make<NoAttention>},
-    AttentionSpec{"mean", "the mean of the memory", true, true, make<MeanAttention>},
-    AttentionSpec{"dot", "softmax(q·k) on the states themselves", true, true, make<DotAttention>},
-    AttentionSpec{"scaled-dot", "softmax(q·k/√d) with projected queries, keys and values", true, true,
-                  make<ScaledDotAttention>},
-    AttentionSpec{"general", "softmax(qᵀ W k)", true, true, make<GeneralAttention>},
-    AttentionSpec{"additive", "softmax(wᵀ tanh(W_q q + W_k k))", true, true, make<AdditiveAttention>},
+    AttentionSpec{"none", "no context at all", true, false, make_none},
+    AttentionSpec{"mean", "the mean of the memory", true, true, make_mean},
+    AttentionSpec{"dot", "softmax(q·k) on the states themselves", true, true, make_dot},
+    AttentionSpec{"scaled-dot", "softmax(q·k/√d) with projected queries, keys and values", true, true, make_scaled_dot},
+    AttentionSpec{"general", "softmax(qᵀ W k)", true, true, make_general},
+    AttentionSpec{"additive", "softmax(wᵀ tanh(W_q q + W_k k))", true, true, make_additive},
     AttentionSpec{"multi-head", "several scaled dot products side by side, grouped queries on request", true, true,
-                  make<MultiHeadAttention>},
+                  make_multi_head},
     AttentionSpec{"synthesizer", "softmax(relu(x A + a) B + b): weights from the token itself", false, true,
-                  make<SynthesizerAttention>},
+                  make_synthesizer},
 };
-
-constexpr std::array<std::pair<const char*, Normaliser>, 4> kNormalisers{{{"softmax", Normaliser::softmax},
-                                                                          {"sparsemax", Normaliser::sparsemax},
-                                                                          {"entmax15", Normaliser::entmax15},
-                                                                          {"hard", Normaliser::hard}}};
 
 }  // namespace
 
-Normaliser normaliser_named(const std::string& name) {
-  std::string known;
-  for (const auto& [n, value] : kNormalisers) {
-    if (name == n) return value;
-    known += (known.empty() ? "" : ", ") + std::string(n);
-  }
-  throw ConfigError("no normaliser '" + name + "'; there are " + known);
-}
-
 std::span<const AttentionSpec> attention_table() { return kTable; }
 
+std::vector<std::string> attention_names(bool self) {
+  std::vector<std::string> names;
+  for (const AttentionSpec& row : kTable) {
+    if (self ? row.in_self : row.in_cross) names.emplace_back(row.name);
+  }
+  return names;
+}
+
 const AttentionSpec& find_attention(const std::string& name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const AttentionSpec& row : kTable) {
     if (name == row.name) return row;
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
+    known.emplace_back(row.name);
   }
-  throw ConfigError("no attention mechanism '" + name + "'; there are " + known);
+  throw ConfigError("no attention mechanism '" + name + "'; there are " + listed(known));
 }
 
 std::unique_ptr<Attention> make_attention(const std::string& name, const AttentionConfig& config, Rng& rng) {

@@ -7,29 +7,27 @@
 #include <string>
 
 #include "qkv/nn/layers.h"
+#include "qkv/nn/positions.h"
 #include "qkv/ops/attention_plan.h"
 
 namespace qkv {
 
 /// Sizes and choices of a mechanism; each reads what concerns it.
 struct AttentionConfig {
-  int64_t query = 0;            // width of the queries
-  int64_t memory = 0;           // width of the memory; of the input itself in self-attention
-  int64_t key = 0;              // width of projected queries and keys; 0: the query's
-  int64_t value = 0;            // width of projected values; 0: the memory's (multi-head: the query's)
-  int64_t heads = 1;            // multi-head and synthesizer
-  int64_t kv_heads = 0;         // grouped queries; 0: as many as heads
-  bool self = false;            // queries and memory are the same rows: one fused projection
-  bool rotary = false;          // positions by rotation of queries and keys (self-attention)
-  bool bias = true;             // of projections, where the mechanism allows it
-  int64_t block = 0;            // synthesizer: longest sequence
-  double dropout = 0;           // of the weights, while training
-  std::optional<double> scale;  // of the scores; not given: the mechanism's own
+  int64_t query = 0;                      // width of the queries
+  int64_t memory = 0;                     // width of the memory; of the input itself in self-attention
+  int64_t key = 0;                        // width of projected queries and keys; 0: the query's
+  int64_t value = 0;                      // width of projected values; 0: the memory's (multi-head: the query's)
+  int64_t heads = 1;                      // multi-head and synthesizer
+  int64_t kv_heads = 0;                   // grouped queries; 0: as many as heads
+  bool self = false;                      // queries and memory are the same rows: one fused projection
+  Positions positions = Positions::none;  // of self-attention: those that turn queries and keys
+  bool bias = true;                       // of projections, where the mechanism allows it
+  int64_t block = 0;                      // synthesizer: longest sequence
+  double dropout = 0;                     // of the weights, while training
+  std::optional<double> scale;            // of the scores; not given: the mechanism's own
   Normaliser normaliser = Normaliser::softmax;
 };
-
-/// softmax, sparsemax, entmax15 or hard. Throws ConfigError listing them.
-Normaliser normaliser_named(const std::string& name);
 
 /// Who attends to whom in one call, and under which name it is traced.
 struct AttentionCall {
@@ -79,6 +77,8 @@ struct AttentionSpec {
 };
 /// All mechanisms. A new one is one file in attention/ and one row here.
 std::span<const AttentionSpec> attention_table();
+/// Names of the mechanisms that make sense as self-attention, or as attention to a memory.
+std::vector<std::string> attention_names(bool self);
 /// Throws ConfigError listing the mechanisms that exist.
 const AttentionSpec& find_attention(const std::string& name);
 /// The mechanism of that name; throws ConfigError when it makes no sense there or the sizes do not fit.

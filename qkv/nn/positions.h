@@ -1,8 +1,9 @@
-// Where a token stands: sinusoidal and learnt positions, ALiBi biases. Rotary positions are the op rotary().
+// Where a token stands: the one table of positional encodings, and what they are made of.
 #pragma once
 
+#include "qkv/base/names.h"
 #include "qkv/nn/layers.h"
-#include "qkv/ops/ragged.h"
+#include "qkv/ops/heads.h"
 
 namespace qkv {
 
@@ -28,5 +29,37 @@ class LearnedPositions {
 std::vector<double> alibi_slopes(int64_t heads);
 /// Biases -slope_h·|i + offset - j| → [H, Lq, Lk], to be added to the scores.
 Tensor alibi_bias(int64_t heads, int64_t Lq, int64_t Lk, int64_t offset = 0);
+
+/// How a model knows where a token stands.
+enum class Positions : uint8_t { none, sinusoidal, learned, rotary, alibi };
+
+/// What an encoding does, where. The models read nothing else: a new encoding is a value above, a row below and the
+/// functions that the row names.
+struct PositionsRow {
+  Positions value = Positions::none;
+  const char* name = nullptr;
+  bool learned = false;  // learnt rows are added to the embeddings
+  /// Fixed rows [n, width] that are added to the embeddings.
+  Tensor (*fixed)(int64_t n, int64_t width) = nullptr;
+  /// Queries and keys of self-attention, the first heads·D columns of x [T, W], with their rows' positions in them.
+  Tensor (*turned)(const Tensor& x, int64_t heads, int64_t D, std::span<const int64_t> positions) = nullptr;
+  /// Biases [heads, Lq, Lk] of self-attention's scores; query i stands at position i + offset.
+  Tensor (*bias)(int64_t heads, int64_t Lq, int64_t Lk, int64_t offset) = nullptr;
+
+  constexpr bool added() const { return learned || fixed != nullptr; }
+  constexpr bool in_attention() const { return turned != nullptr || bias != nullptr; }
+};
+
+template <>
+struct Names<Positions> {
+  static constexpr const char* what = "positional encoding";
+  static constexpr PositionsRow rows[] = {
+      {.value = Positions::none, .name = "none"},
+      {.value = Positions::sinusoidal, .name = "sinusoidal", .fixed = sinusoidal_positions},
+      {.value = Positions::learned, .name = "learned", .learned = true},
+      {.value = Positions::rotary, .name = "rotary", .turned = rotary_columns},
+      {.value = Positions::alibi, .name = "alibi", .bias = alibi_bias},
+  };
+};
 
 }  // namespace qkv

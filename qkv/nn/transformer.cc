@@ -15,18 +15,28 @@ AttentionConfig attention_config(const StackConfig& config, bool self) {
   a.heads = config.heads;
   a.kv_heads = config.kv_heads;
   a.self = self;
-  a.rotary = self && config.rotary;
+  if (self) a.positions = config.positions;
   a.block = config.block;
   a.dropout = config.dropout;
   a.normaliser = config.normaliser;
   return a;
 }
 
-// -slope·distance of the one new token of each row to the keys before it, [R, H, 1, Lk].
-Tensor alibi_of_step(int64_t heads, std::span<const int64_t> lengths) {
+// The biases of all pairs of `longest` tokens, [H, L, L]; undefined when the positions have none.
+Tensor bias_of_all(const StackConfig& config, int64_t longest) {
+  const auto bias = row_of(config.positions).bias;
+  return bias ? bias(config.heads, longest, longest, 0) : Tensor();
+}
+
+// The biases of the one new token of each row and the keys before it, [R, H, 1, Lk].
+Tensor bias_of_step(const StackConfig& config, std::span<const int64_t> lengths) {
+  const auto bias = row_of(config.positions).bias;
+  if (!bias) return {};
   const int64_t longest = lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end()) + 1;
   std::vector<Tensor> rows;
-  for (int64_t length : lengths) rows.push_back(reshape(alibi_bias(heads, 1, longest, length), {1, heads, 1, longest}));
+  for (int64_t length : lengths) {
+    rows.push_back(reshape(bias(config.heads, 1, longest, length), {1, config.heads, 1, longest}));
+  }
   return concat(rows, 0);
 }
 
@@ -67,9 +77,9 @@ TransformerStack::TransformerStack(const StackConfig& config, Rng& rng) : config
   check_size("[transformer] layers", config.layers);
   check_size("[transformer] heads", config.heads);
   if (!(config.dropout >= 0 && config.dropout < 1)) throw ConfigError("[transformer] dropout must be in [0, 1)");
-  if ((config.rotary || config.alibi) && config.self_attention != "multi-head") {
-    throw ConfigError(std::string("positions '") + (config.rotary ? "rotary" : "alibi") +
-                      "' need attention 'multi-head', not '" + config.self_attention + "'");
+  if (row_of(config.positions).in_attention() && config.self_attention != "multi-head") {
+    throw ConfigError(std::string("positions '") + name_of(config.positions) + "' need attention 'multi-head', not '" +
+                      config.self_attention + "'");
   }
   for (int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(config, rng);
   if (config.final_norm) final_norm_ = LayerNorm(config.width);
@@ -123,7 +133,7 @@ Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std:
   own.queries = own.memory = other.queries = rows;
   own.causal = config_.causal;
   own.site = site;
-  if (config_.alibi) own.bias = alibi_bias(config_.heads, rows.longest(), rows.longest()).to(x.dtype());
+  if (const Tensor bias = bias_of_all(config_, rows.longest()); bias.defined()) own.bias = bias.to(x.dtype());
   return run(
       x, ctx,
       [&](size_t l, const Tensor& h) {
@@ -139,7 +149,7 @@ Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std:
 
 Tensor TransformerStack::forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted,
                                      const std::string& site, Context& ctx) const {
-  const bool plain = config_.pre_norm && !config_.cross && !config_.causal && !config_.rotary && !config_.alibi;
+  const bool plain = config_.pre_norm && !config_.cross && !config_.causal && !row_of(config_.positions).in_attention();
   // A trace shows every row, and the synthesizer knows no queries apart from their sequence.
   if (!plain || ctx.trace != nullptr || config_.self_attention == "synthesizer") {
     return gather_rows(forward(x, rows, site, ctx), wanted);
@@ -177,10 +187,7 @@ Tensor TransformerStack::extend(const Tensor& x, const Ragged& fresh, StackCache
   own.queries = own.memory = fresh;
   other.queries = queries;
   const bool first = std::all_of(cache.lengths.begin(), cache.lengths.end(), [](int64_t n) { return n == 0; });
-  if (config_.alibi) {
-    own.bias = first ? alibi_bias(config_.heads, fresh.longest(), fresh.longest())
-                     : alibi_of_step(config_.heads, cache.lengths);
-  }
+  own.bias = first ? bias_of_all(config_, fresh.longest()) : bias_of_step(config_, cache.lengths);
   const Tensor out = run(
       x, ctx,
       [&](size_t l, const Tensor& h) {

@@ -22,9 +22,8 @@ struct StackConfig {
   double dropout = 0;        // of attention weights and of what each sublayer adds
   double inner_dropout = 0;  // inside the feed-forward block
   std::string self_attention = "multi-head", cross_attention = "multi-head";
-  bool rotary = false;  // positions by rotation
-  bool alibi = false;   // positions by biases that fall off with distance
-  int64_t block = 0;    // longest sequence, for the synthesizer
+  Positions positions = Positions::none;  // what they do in self-attention; see positions.h
+  int64_t block = 0;                      // longest sequence, for the synthesizer
   Normaliser normaliser = Normaliser::softmax;
 };
 

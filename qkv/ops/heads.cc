@@ -11,6 +11,7 @@ namespace qkv {
 namespace {
 
 constexpr int64_t kRowBlock = 64;
+constexpr double kBase = 10000;  // of rotary_columns
 
 // cos and sin of the positions in use, [positions, D/2] each.
 template <class T>
@@ -153,7 +154,7 @@ Tensor rotary(const Tensor& x_in, std::span<const int64_t> positions, double bas
                 [turned](const Tensor& d_out, Grads& d) { d.add(0, turned(dense(d_out), -1)); });
 }
 
-Tensor rotary_columns(const Tensor& x_in, int64_t heads, int64_t D, std::span<const int64_t> positions, double base) {
+Tensor rotary_columns(const Tensor& x_in, int64_t heads, int64_t D, std::span<const int64_t> positions) {
   check_defined("rotary_columns", x_in);
   if (x_in.rank() != 2 || heads < 0 || D < 0 || D % 2 != 0 || heads * D > x_in.dim(1)) {
     shape_error("rotary_columns", "x=" + x_in.shape().str() + " with " + std::to_string(heads) + " heads of " +
@@ -162,12 +163,12 @@ Tensor rotary_columns(const Tensor& x_in, int64_t heads, int64_t D, std::span<co
   check_positions("rotary_columns", x_in, positions);
   const int64_t W = x_in.dim(1);
   const TurnSizes n{x_in.dim(0), heads, D, W - heads * D};
-  const auto turned = [n, W, base, at = std::vector<int64_t>(positions.begin(), positions.end())](const Tensor& from,
-                                                                                                  double sign) {
+  const auto turned = [n, W, at = std::vector<int64_t>(positions.begin(), positions.end())](const Tensor& from,
+                                                                                            double sign) {
     Tensor to = Tensor::empty(from.shape(), from.dtype());
     dispatch(from.dtype(), [&](auto t) {
       using T = decltype(t);
-      turn<T>(n, {from.data<T>(), W, n.D}, {to.data<T>(), W, n.D}, at, Turns<T>(at, n.D, base), static_cast<T>(sign));
+      turn<T>(n, {from.data<T>(), W, n.D}, {to.data<T>(), W, n.D}, at, Turns<T>(at, n.D, kBase), static_cast<T>(sign));
     });
     return to;
   };

@@ -18,8 +18,7 @@ std::vector<Tensor> split_columns(const Tensor& x, std::span<const int64_t> widt
 Tensor rotary(const Tensor& x, std::span<const int64_t> positions, double base = 10000);
 
 /// The same on a fused projection: x [T, W], whose first heads·D columns are `heads` heads to turn (the queries and
-/// keys); the other columns (the values) are copied. Throws ShapeError.
-Tensor rotary_columns(const Tensor& x, int64_t heads, int64_t D, std::span<const int64_t> positions,
-                      double base = 10000);
+/// keys); the other columns (the values) are copied. The base is 10000. Throws ShapeError.
+Tensor rotary_columns(const Tensor& x, int64_t heads, int64_t D, std::span<const int64_t> positions);
 
 }  // namespace qkv

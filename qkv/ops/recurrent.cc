@@ -82,7 +82,7 @@ Tensor input_gradients(const LayerRun& run, const Tensor& x, const Tensor& d_gat
 
 RecurrentResult recurrent(CellKind kind, const RecurrentInput& input, const Ragged& batch,
                           const RecurrentWeights& weights, const RecurrentState& initial, bool reverse) {
-  const char* op = kind == CellKind::lstm ? "lstm" : "gru";
+  const char* op = name_of(kind);
   const bool by_entry =
       input.named && input.rows.defined() && input.rows.rank() == 2 && input.rows.dim(0) * kRowsAnEntry <= batch.rows();
   if (input.named && !by_entry) {

@@ -3,12 +3,18 @@
 
 #include <vector>
 
+#include "qkv/base/names.h"
 #include "qkv/core/tensor.h"
 #include "qkv/ops/ragged.h"
 
 namespace qkv {
 
 enum class CellKind : uint8_t { lstm, gru };
+template <>
+struct Names<CellKind> {
+  static constexpr const char* what = "recurrent cell";
+  static constexpr NameRow<CellKind> rows[] = {{CellKind::lstm, "lstm"}, {CellKind::gru, "gru"}};
+};
 
 /// PyTorch's parameters. Gate order is [i | f | g | o] for an LSTM (G = 4) and [r | z | n] for a GRU (G = 3).
 struct RecurrentWeights {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "qkv/base/names.h"
 #include "qkv/core/parameter.h"
 
 namespace qkv {
@@ -91,6 +92,15 @@ class Sgd final : public Optimizer {
  private:
   void update(const Block& block, const Tensor& grad, const Update& how) const override;
   SgdOptions options_;
+};
+
+/// The optimizers by name; Adam is AdamW with l2.
+enum class OptimizerKind : uint8_t { adamw, adam, sgd };
+template <>
+struct Names<OptimizerKind> {
+  static constexpr const char* what = "optimizer";
+  static constexpr NameRow<OptimizerKind> rows[] = {
+      {OptimizerKind::adamw, "adamw"}, {OptimizerKind::adam, "adam"}, {OptimizerKind::sgd, "sgd"}};
 };
 
 /// √Σ g² over all gradients, summed in double in a fixed order; NaN or Inf when a gradient holds one.

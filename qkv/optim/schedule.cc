@@ -5,23 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "qkv/base/error.h"
-
 namespace qkv {
-
-const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names{"constant", "linear", "cosine", "inverse-sqrt"};
-  return names;
-}
-
-ScheduleKind schedule_kind(const std::string& name) {
-  std::string all;
-  for (size_t i = 0; i < schedule_names().size(); ++i) {
-    if (schedule_names()[i] == name) return static_cast<ScheduleKind>(i);
-    all += (i > 0 ? ", " : "") + schedule_names()[i];
-  }
-  throw ConfigError("unknown schedule '" + name + "'; there are: " + all);
-}
 
 double learning_rate(const Schedule& schedule, int64_t t) {
   const auto w = static_cast<double>(schedule.warmup), s = static_cast<double>(t + 1);

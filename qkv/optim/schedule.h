@@ -2,17 +2,20 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
+
+#include "qkv/base/names.h"
 
 namespace qkv {
 
 enum class ScheduleKind : uint8_t { constant, linear, cosine, inverse_sqrt };
-
-/// The names "constant", "linear", "cosine", "inverse-sqrt", in that order.
-const std::vector<std::string>& schedule_names();
-/// Throws ConfigError listing the names.
-ScheduleKind schedule_kind(const std::string& name);
+template <>
+struct Names<ScheduleKind> {
+  static constexpr const char* what = "schedule";
+  static constexpr NameRow<ScheduleKind> rows[] = {{ScheduleKind::constant, "constant"},
+                                                   {ScheduleKind::linear, "linear"},
+                                                   {ScheduleKind::cosine, "cosine"},
+                                                   {ScheduleKind::inverse_sqrt, "inverse-sqrt"}};
+};
 
 /// For update t = 0, 1, …, with w = warmup and s = t + 1:
 ///   s ≤ w:         peak · s/w

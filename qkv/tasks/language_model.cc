@@ -14,14 +14,6 @@ namespace {
 constexpr uint64_t kWeightStream = 1;
 constexpr size_t kEvaluationTokens = 4096;
 
-std::vector<std::string> self_mechanisms() {
-  std::vector<std::string> names;
-  for (const AttentionSpec& spec : attention_table()) {
-    if (spec.in_self) names.emplace_back(spec.name);
-  }
-  return names;
-}
-
 /// Rows of the hidden states and what should follow each.
 struct Targets {
   std::vector<int64_t> rows, ids;
@@ -32,8 +24,8 @@ struct Targets {
 
 void declare_gpt(Settings& s) {
   constexpr double kWidest = 65536;
-  s.choice("attention", "multi-head", self_mechanisms(), "how a token looks at those before it")
-      .choice("positions", "learned", {"none", "sinusoidal", "learned", "rotary", "alibi"}, "how order is known")
+  s.choice("attention", "multi-head", attention_names(true), "how a token looks at those before it")
+      .choice("positions", Positions::learned, "how order is known")
       .integer("layers", 4, "layers", 1, 256)
       .integer("heads", 8, "heads of each layer", 1, 1024)
       .integer("width", 256, "width of a token's vector", 1, kWidest)
@@ -50,7 +42,7 @@ Gpt make_gpt(const Settings& s, int64_t vocabulary) {
   c.width = s.get_integer("width");
   c.heads = s.get_integer("heads");
   c.layers = s.get_integer("layers");
-  c.positions = positions_named(s.get_text("positions"));
+  c.positions = s.get<Positions>("positions");
   c.attention = s.get_text("attention");
   c.tied = s.get_flag("tied");
   c.dropout = s.get_number("dropout");

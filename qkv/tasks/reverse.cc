@@ -21,14 +21,6 @@ constexpr int64_t kLongerPerLength = 25;  // strings of each length beyond those
 constexpr size_t kErrorsShown = 20;
 constexpr int64_t kSlack = 5;  // letters a prediction may be too long by, so that errors of length are seen
 
-std::vector<std::string> cross_mechanisms() {
-  std::vector<std::string> names;
-  for (const AttentionSpec& spec : attention_table()) {
-    if (spec.in_cross) names.emplace_back(spec.name);
-  }
-  return names;
-}
-
 /// What decoding a list of strings gave.
 struct Outcome {
   std::vector<LetterString> predicted;
@@ -124,11 +116,11 @@ void Reverse::make_model(const Settings& s) {
   config.embedding = s.get_integer("embedding");
   config.hidden = s.get_integer("hidden");
   config.layers = s.get_integer("layers");
-  config.cell = s.get_text("cell") == "gru" ? CellKind::gru : CellKind::lstm;
+  config.cell = s.get<CellKind>("cell");
   config.attention = s.get_text("attention");
   config.attention_config.heads = s.get_integer("heads");
   config.attention_config.key = s.get_integer("kq");
-  config.attention_config.normaliser = normaliser_named(s.get_text("normaliser"));
+  config.attention_config.normaliser = s.get<Normaliser>("normaliser");
   config.attention_config.block = 2 * max_length_ + kSlack + 1;
   config.dropout = s.get_number("dropout");
   Rng rng = Rng(seed_).fork(kWeightStream);
@@ -334,7 +326,7 @@ std::vector<std::string> Reverse::examples(int64_t n) {
 Settings reverse_settings() {
   constexpr double kMostLength = 1000, kMostStrings = 1e7, kWidest = 65536;
   Settings s = training_settings();
-  s.choice("attention", "dot", cross_mechanisms(), "how the decoder looks at the source")
+  s.choice("attention", "dot", attention_names(false), "how the decoder looks at the source")
       .text("alphabet", "abcd", "the letters strings are made of")
       .integer("min-length", 1, "shortest string", 1, kMostLength)
       .integer("max-length", 20, "longest string trained on; evaluation goes to twice that", 1, kMostLength)
@@ -343,10 +335,10 @@ Settings reverse_settings() {
       .integer("hidden", 48, "width of the recurrent layers", 1, kWidest)
       .integer("embedding", 16, "width of a letter's vector", 1, kWidest)
       .integer("layers", 1, "recurrent layers on either side", 1, 64)
-      .choice("cell", "lstm", {"lstm", "gru"}, "kind of recurrent layer")
+      .choice("cell", CellKind::lstm, "kind of recurrent layer")
       .integer("heads", 4, "heads of multi-head attention", 1, 1024)
       .integer("kq", 0, "width of projected queries and keys; 0: the hidden width", 0, kWidest)
-      .choice("normaliser", "softmax", {"softmax", "sparsemax", "entmax15", "hard"}, "how scores become weights")
+      .choice("normaliser", Normaliser::softmax, "how scores become weights")
       .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
       .open_to_clients({"attention", "alphabet", "min-length", "max-length", "train-size", "validation-size", "hidden",
                         "embedding", "layers", "cell", "heads", "kq", "normaliser", "dropout"});

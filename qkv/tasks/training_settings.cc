@@ -1,4 +1,5 @@
 // The options that every task's training shares.
+#include "qkv/optim/optimizer.h"
 #include "qkv/optim/schedule.h"
 #include "qkv/tasks/task.h"
 
@@ -12,12 +13,12 @@ Settings training_settings() {
       .integer("steps", 0, "stop after this many updates; 0: no limit", 0)
       .integer("batch", 64, "examples in a batch", 1, kMost)
       .integer("accumulate", 1, "batches whose gradients make one update", 1, kMost)
-      .choice("optimizer", "adamw", {"adamw", "adam", "sgd"}, "rule of the update")
+      .choice("optimizer", OptimizerKind::adamw, "rule of the update")
       .number("lr", 1e-3, "highest learning rate", 0, 1e3)
       .number("weight-decay", 0.01, "weight decay of matrices", 0, 1e3)
       .number("momentum", 0.9, "momentum of sgd", 0, 1)
       .number("clip", 1, "largest norm of a gradient; 0: no clipping", 0)
-      .choice("schedule", "constant", schedule_names(), "learning rate after the warm-up")
+      .choice("schedule", ScheduleKind::constant, "learning rate after the warm-up")
       .integer("warmup", 0, "updates during which the learning rate rises", 0, kMost)
       .number("final-lr", 0, "where linear and cosine end, as a part of --lr", 0, 1)
       .integer("eval-every", 0, "updates between evaluations; 0: once an epoch", 0, kMost)

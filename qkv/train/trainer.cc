@@ -29,12 +29,13 @@ double figure(const Metrics& metrics, const std::string& name) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainerOptions& o, const std::vector<NamedParameter>& parameters) {
-  if (o.optimizer == "sgd") {
+  if (o.optimizer == OptimizerKind::sgd) {
     return std::make_unique<Sgd>(
         parameters, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay, .decay_vectors = false});
   }
   return std::make_unique<AdamW>(
-      parameters, AdamWOptions{.weight_decay = o.weight_decay, .l2 = o.optimizer == "adam", .decay_vectors = false});
+      parameters,
+      AdamWOptions{.weight_decay = o.weight_decay, .l2 = o.optimizer == OptimizerKind::adam, .decay_vectors = false});
 }
 
 }  // namespace
@@ -45,12 +46,12 @@ TrainerOptions trainer_options(const Settings& s) {
   o.epochs = s.get_integer("epochs");
   o.steps = s.get_integer("steps");
   o.accumulate = s.get_integer("accumulate");
-  o.optimizer = s.get_text("optimizer");
+  o.optimizer = s.get<OptimizerKind>("optimizer");
   o.lr = s.get_number("lr");
   o.weight_decay = s.get_number("weight-decay");
   o.momentum = s.get_number("momentum");
   o.clip = s.get_number("clip");
-  o.schedule = schedule_kind(s.get_text("schedule"));
+  o.schedule = s.get<ScheduleKind>("schedule");
   o.warmup = s.get_integer("warmup");
   o.final_lr = s.get_number("final-lr");
   o.eval_every = s.get_integer("eval-every");

@@ -15,7 +15,7 @@ namespace qkv {
 struct TrainerOptions {
   uint64_t seed = 1;
   int64_t epochs = 1, steps = 0, accumulate = 1;
-  std::string optimizer = "adamw";
+  OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-3, weight_decay = 0.01, momentum = 0.9, clip = 1;
   ScheduleKind schedule = ScheduleKind::constant;
   int64_t warmup = 0;

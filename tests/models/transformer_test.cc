@@ -128,11 +128,11 @@ void expect_steps_equal_whole(const TransformerConfig& config, const std::string
 }
 
 TEST(Transformer, StepsEqualTheWhole) {
-  for (const char* positions : {"none", "sinusoidal", "learned", "rotary", "alibi"}) {
+  for (const std::string& positions : choices<Positions>()) {
     for (bool pre_norm : {false, true}) {
       TransformerConfig config = tiny_transformer();
       config.width = 8;
-      config.positions = positions_named(positions);
+      config.positions = parse<Positions>(positions);
       config.pre_norm = pre_norm;
       config.tying = pre_norm ? Tying::output : Tying::all;
       expect_steps_equal_whole(config, positions);
@@ -150,10 +150,10 @@ TEST(Transformer, StepsEqualTheWhole) {
 }
 
 TEST(Gpt, StepsEqualTheWhole) {
-  for (const char* positions : {"none", "sinusoidal", "learned", "rotary", "alibi"}) {
+  for (const std::string& positions : choices<Positions>()) {
     for (const char* mechanism : {"multi-head", "synthesizer", "scaled-dot"}) {
       GptConfig config = tiny_gpt();
-      config.positions = positions_named(positions);
+      config.positions = parse<Positions>(positions);
       config.attention = mechanism;
       if ((config.positions == Positions::alibi || config.positions == Positions::rotary) &&
           config.attention != "multi-head") {
@@ -322,7 +322,7 @@ TEST(Transformer, PublishedSizes) {
   wrong = tiny_transformer();
   wrong.cross_attention = "none";
   EXPECT_THROW(Transformer(wrong, rng), ConfigError);
-  EXPECT_THROW(positions_named("gps"), ConfigError);
+  EXPECT_THROW(parse<Positions>("gps"), ConfigError);
 }
 
 }  // namespace

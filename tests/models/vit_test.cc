@@ -93,11 +93,11 @@ TEST(Vit, MeanPoolingHasNoClassTokenAndIgnoresOrderWithoutPositions) {
 
 TEST(Vit, SinusoidalPositionsAreFixedAndKnowRowAndColumn) {
   VitConfig c = small();
-  c.sinusoidal = true;
+  c.positions = Positions::sinusoidal;
   Rng rng(5);
   Vit model(c, rng);
   for (const NamedParameter& p : parameters(model)) EXPECT_NE(p.name, "positions");
-  const Tensor grid = sinusoidal_grid(2, 3, 8), line = sinusoidal_positions(3, 4);
+  const Tensor grid = grid_positions(Positions::sinusoidal, 2, 3, 8), line = sinusoidal_positions(3, 4);
   ASSERT_EQ(grid.shape().str(), "[6,8]");
   for (int64_t i = 0; i < 6; ++i) {
     for (int64_t k = 0; k < 4; ++k) {
@@ -109,7 +109,8 @@ TEST(Vit, SinusoidalPositionsAreFixedAndKnowRowAndColumn) {
   }
   Context ctx;
   EXPECT_EQ(model.forward(Tensor::randn({3, 2, 6, 9}, rng), ctx).shape().str(), "[3,5]");
-  EXPECT_NE(message_of<ConfigError>([] { sinusoidal_grid(2, 2, 7); }).find("even width"), std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([] { grid_positions(Positions::sinusoidal, 2, 2, 7); }).find("even width"),
+            std::string::npos);
 }
 
 TEST(Vit, EveryMechanismForSelfAttentionRuns) {

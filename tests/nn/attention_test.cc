@@ -24,7 +24,7 @@ AttentionConfig config_of(const Case& c) {
   AttentionConfig config;
   config.query = config.memory = kWidth;
   config.self = c.self;
-  config.rotary = c.rotary;
+  if (c.rotary) config.positions = Positions::rotary;
   config.heads = c.heads;
   config.kv_heads = c.kv_heads;
   config.normaliser = c.normaliser;
@@ -267,8 +267,8 @@ TEST(Attention, WrongSettingsSaySo) {
                       return c;
                     }()),
             "attention 'none' makes no sense as self-attention");
-  EXPECT_THROW(normaliser_named("maxout"), ConfigError);
-  EXPECT_EQ(normaliser_named("entmax15"), Normaliser::entmax15);
+  EXPECT_THROW(parse<Normaliser>("maxout"), ConfigError);
+  EXPECT_EQ(parse<Normaliser>("entmax15"), Normaliser::entmax15);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace qkv {
 namespace {
 
 TEST(Schedule, WarmUpRisesInEqualSteps) {
-  for (const std::string& name : schedule_names()) {
-    const Schedule s{schedule_kind(name), 0.4, 4, 20, 0.1};
+  for (const std::string& name : choices<ScheduleKind>()) {
+    const Schedule s{parse<ScheduleKind>(name), 0.4, 4, 20, 0.1};
     for (int t = 0; t < 4; ++t) EXPECT_DOUBLE_EQ(learning_rate(s, t), 0.1 * (t + 1)) << name;
   }
 }
@@ -39,7 +39,7 @@ TEST(Schedule, WithoutWarmUp) {
 }
 
 TEST(Schedule, UnknownNameListsThoseThatExist) {
-  EXPECT_EQ(testing::message_of<ConfigError>([] { schedule_kind("step"); }),
+  EXPECT_EQ(testing::message_of<ConfigError>([] { parse<ScheduleKind>("step"); }),
             "unknown schedule 'step'; there are: constant, linear, cosine, inverse-sqrt");
 }
 

@@ -40,12 +40,9 @@ struct Options {
   AttendPaths paths;
   AttendRequest request;
   double scale = 0, beta = 0;
-  std::string score = "scaled-dot", normaliser = "softmax", stage = "raw";
+  ScoreStage stage = ScoreStage::raw;
   bool json = false;
 };
-
-// The help texts say what is accepted; the check need not repeat it.
-CLI::Validator silent(CLI::Validator check) { return check.description(""); }
 
 void add_files(CLI::App& cli, const char* group,
                const std::vector<std::tuple<const char*, std::string*, const char*>>& files) {
@@ -69,17 +66,15 @@ void add_inputs(CLI::App& cli, AttendPaths& p, AttendRequest& r) {
 
 void add_rule(CLI::App& cli, Options& o) {
   AttendRequest& r = o.request;
-  const auto score = [&](CLI::Option* option, const char* type) {
-    option->group("Scores and weights")->type_name(type);
-  };
-  score(cli.add_option("--scale", o.scale, "factor of q·k [1/√D]"), "X");
-  score(cli.add_option("--beta", o.beta, "the same under its other name, inverse temperature"), "X");
-  score(cli.add_option("--score", o.score, "dot (scale 1) or scaled-dot (scale 1/√D) [scaled-dot]"), "KIND");
-  score(cli.add_option("--softcap", r.softcap, "c·tanh(z/c) on the scores, before masks; 0: none [0]"), "X");
-  score(cli.add_option("--normaliser", o.normaliser, "softmax, sparsemax, entmax15 or hard [softmax]"), "KIND");
-  cli.get_option("--score")->check(silent(CLI::IsMember({"dot", "scaled-dot"})));
-  cli.get_option("--normaliser")->check(silent(CLI::IsMember({"softmax", "sparsemax", "entmax15", "hard"})));
-  const char* group = "Which keys a query sees";
+  const char* group = "Scores and weights";
+  cli.add_option("--scale", o.scale, "factor of q·k [1/√D]")->group(group)->type_name("X");
+  cli.add_option("--beta", o.beta, "the same under its other name, inverse temperature")->group(group)->type_name("X");
+  add_choice(cli, "--score", r.score)->group(group);
+  cli.add_option("--softcap", r.softcap, "c·tanh(z/c) on the scores, before masks; 0: none [0]")
+      ->group(group)
+      ->type_name("X");
+  add_choice(cli, "--normaliser", r.normaliser)->group(group);
+  group = "Which keys a query sees";
   cli.add_flag("--causal", r.causal, "query i sees key j only if j ≤ i + P")->group(group);
   for (const auto& [name, value, help] :
        {std::tuple<const char*, int64_t*, const char*>{"--window-left", &r.window_left, "at most N keys back [all]"},
@@ -104,11 +99,7 @@ void add_outputs(CLI::App& cli, Options& o) {
              {"--present-k", &p.present_k, "past and new keys together, [B,Hkv,P+Lk,D]"},
              {"--present-v", &p.present_v, "past and new values together"},
              {"--scores", &p.scores, "scores or weights, [B,H,Lq,Lk]"}});
-  cli.add_option("--scores-stage", o.stage,
-                 "raw (scale·q·k), capped (after softcap), biased (after\nmasks) or weights [raw]")
-      ->group(group)
-      ->type_name("STAGE")
-      ->check(silent(CLI::IsMember({"raw", "capped", "biased", "weights"})));
+  add_choice(cli, "--scores-stage", o.stage)->group(group);
   add_files(
       cli, group,
       {{"--stats", &p.stats, "JSON: log-sum-exp, entropy, largest weight, its key and\nmean distance of every row"},
@@ -162,18 +153,6 @@ void check_usage(const CLI::App& cli, const Options& o) {
 void settle(const CLI::App& cli, Options& o) {
   if (cli.count("--scale") > 0) o.request.scale = o.scale;
   if (cli.count("--beta") > 0) o.request.scale = o.beta;
-  o.request.plain_dot = o.score == "dot";
-  o.request.normaliser = o.normaliser == "sparsemax"  ? Normaliser::sparsemax
-                         : o.normaliser == "entmax15" ? Normaliser::entmax15
-                         : o.normaliser == "hard"     ? Normaliser::hard
-                                                      : Normaliser::softmax;
-}
-
-ScoreStage stage_of(const std::string& name) {
-  return name == "weights"  ? ScoreStage::weights
-         : name == "biased" ? ScoreStage::biased
-         : name == "capped" ? ScoreStage::capped
-                            : ScoreStage::raw;
 }
 
 void compute(Options& o) {
@@ -182,7 +161,7 @@ void compute(Options& o) {
   load_arrays(o.paths, o.request);
   const AttendResult result = attend(o.request);
   const int64_t scores = result.q.dim(0) * result.q.dim(1) * result.q.dim(2) * result.k.dim(2);
-  AttendExtras extras{.stage = stage_of(o.stage), .stats_json = {}};
+  AttendExtras extras{.stage = o.stage, .stats_json = {}};
   AttendReport report{o.request, result, {}, files};
   if (!o.paths.stats.empty() || scores <= kFreeStatistics) {
     const AttentionStatistics stats = attention_statistics(result.q, result.k, result.rule);

@@ -21,8 +21,8 @@ struct Lengths {
 struct AttendRequest {
   Tensor q, k, v;                   // [B,H,L,D] each, or [B,L,H·D] each
   int64_t heads = 0, kv_heads = 0;  // of [B,L,H·D] arrays; 0: not given (one head; as many as heads)
-  std::optional<double> scale;      // β; not given: 1/√D, or 1 with plain_dot
-  bool plain_dot = false;
+  std::optional<double> scale;      // β; not given: the score's
+  Score score = Score::scaled_dot;
   Normaliser normaliser = Normaliser::softmax;
   bool causal = false;
   int64_t window_left = -1, window_right = -1;

@@ -125,7 +125,7 @@ void place_queries(const AttendRequest& r, int64_t B, int64_t Lq, int64_t Lk, Sc
 ScoreRule rule_of(const AttendRequest& r, const AttendResult& result) {
   ScoreRule rule;
   rule.scale = r.scale;
-  if (!rule.scale && r.plain_dot) rule.scale = 1.0;
+  if (!rule.scale && r.score == Score::dot) rule.scale = 1.0;
   rule.softcap = r.softcap;
   rule.causal = r.causal;
   rule.window_left = r.window_left;

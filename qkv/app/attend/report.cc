@@ -59,19 +59,6 @@ Json summary_json(const WeightSummary& s) {
           {"mean_distance", s.mean_distance}};
 }
 
-const char* name_of(Normaliser n) {
-  switch (n) {
-    case Normaliser::sparsemax:
-      return "sparsemax";
-    case Normaliser::entmax15:
-      return "1.5-entmax";
-    case Normaliser::hard:
-      return "hard argmax";
-    default:
-      return "softmax";
-  }
-}
-
 std::string window_text(const ScoreRule& rule) {
   const auto side = [](int64_t n) { return n < 0 ? std::string("all") : std::to_string(n); };
   return "window " + side(rule.window_left) + " back, " + side(rule.window_right) + " ahead";

@@ -36,13 +36,12 @@ struct Options {
   std::string example = "query";
   std::string x, q, k, v, w_q, w_k, w_v, w_o, mask, bias, d_out;
   int64_t heads = 1, window_left = -1, window_right = -1;
-  std::string score = "scaled-dot", normaliser = "softmax";
+  Score score = Score::scaled_dot;
+  Normaliser normaliser = Normaliser::softmax;
   double scale = 0, beta = 0, softcap = 0;
   bool causal = false, forward_only = false, json = false, latex = false;
   int digits = 6;
 };
-
-CLI::Validator silent(CLI::Validator check) { return check.description(""); }
 
 Tensor load_matrix(const std::string& text, const std::string& option) {
   if (text.empty()) return {};
@@ -91,14 +90,8 @@ void add_rule(CLI::App& cli, Options& o) {
   const char* group = "Rule";
   cli.add_option("--scale", o.scale, "factor of q·k [1/√D]")->group(group)->type_name("X");
   cli.add_option("--beta", o.beta, "the same, inverse temperature")->group(group)->type_name("X");
-  cli.add_option("--score", o.score, "dot (scale 1) or scaled-dot [scaled-dot]")
-      ->group(group)
-      ->type_name("KIND")
-      ->check(silent(CLI::IsMember({"dot", "scaled-dot"})));
-  cli.add_option("--normaliser", o.normaliser, "softmax, sparsemax, entmax15 or hard [softmax]")
-      ->group(group)
-      ->type_name("KIND")
-      ->check(silent(CLI::IsMember({"softmax", "sparsemax", "entmax15", "hard"})));
+  add_choice(cli, "--score", o.score)->group(group);
+  add_choice(cli, "--normaliser", o.normaliser)->group(group);
   cli.add_option("--softcap", o.softcap, "c·tanh(z/c) on the scores")->group(group)->type_name("X");
   cli.add_flag("--causal", o.causal, "query i sees keys up to i only")->group(group);
   cli.add_option("--window-left", o.window_left, "at most N keys back")
@@ -163,13 +156,10 @@ ExplainInput own_input(const Options& o) {
 }
 
 void set_rule(const CLI::App& cli, const Options& o, ScoreRule& rule) {
-  if (o.score == "dot") rule.scale = 1.0;
+  if (o.score == Score::dot) rule.scale = 1.0;
   if (cli.count("--scale") > 0) rule.scale = o.scale;
   if (cli.count("--beta") > 0) rule.scale = o.beta;
-  rule.normaliser = o.normaliser == "sparsemax"  ? Normaliser::sparsemax
-                    : o.normaliser == "entmax15" ? Normaliser::entmax15
-                    : o.normaliser == "hard"     ? Normaliser::hard
-                                                 : Normaliser::softmax;
+  rule.normaliser = o.normaliser;
   rule.softcap = o.softcap;
   rule.causal = o.causal;
   rule.window_left = o.window_left;

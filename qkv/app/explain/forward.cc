@@ -20,19 +20,6 @@ std::string short_number(double x) {
 
 std::string described(const Symbol& name, const Tensor& t) { return name.text + "=" + t.shape().str(); }
 
-const char* name_of(Normaliser n) {
-  switch (n) {
-    case Normaliser::sparsemax:
-      return "sparsemax";
-    case Normaliser::entmax15:
-      return "entmax15";
-    case Normaliser::hard:
-      return "hardmax";
-    default:
-      return "softmax";
-  }
-}
-
 }  // namespace
 
 void Explainer::refuse(const std::string& what) { throw ShapeError("[explain] " + what); }

@@ -118,7 +118,7 @@ HWY_INLINE Level level_of(Normaliser normaliser, const Column& c) {
   return l;
 }
 
-// p of one vector of scores. `root` receives the factor g of the gradient: dz = g (dp - Σ g dp / Σ g).
+// p of one vector of scores. `root` receives the factor g of the gradient: dz = g (dp - common).
 template <Normaliser kN>
 HWY_INLINE Vec weight(const Level& l, Vec z, Vec* root) {
   const F32 d;
@@ -145,6 +145,12 @@ HWY_INLINE Vec weight(const Level& l, Vec z, Vec* root) {
   p = hn::IfThenElse(l.nan, hn::Div(zero, zero), p);
   if (root && kN != Normaliser::hard) *root = hn::IfThenElse(l.nan, p, *root);
   return hn::IfThenZeroElse(hidden, p);
+}
+
+// What every dp loses, from Σ g dp and Σ g: their quotient where the weights sum to 1, so that dz sums to 0.
+template <Normaliser kN>
+HWY_INLINE Vec common_gradient(Vec sum, Vec total) {
+  return hn::Div(sum, total);
 }
 
 // Calls fn with the normaliser as a compile-time constant.

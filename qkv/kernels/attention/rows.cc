@@ -88,14 +88,14 @@ HWY_INLINE void column_backward(const GradWorker& w, int64_t begin, int v, const
     sum = hn::Add(sum, hn::IfThenZeroElse(hn::Eq(g, hn::Zero(d)), hn::Mul(g, grad)));
     total = hn::Add(total, g);
   });
-  const Vec mean = hn::Div(sum, total);
+  const Vec common = common_gradient<kN>(sum, total);
   z.each([&](float* at, int64_t y) HWY_ATTR {
     const Vec score = hn::Load(d, at);
     Vec g;
     const Vec p = weight<kN>(level, score, &g);
     g = hn::IfThenZeroElse(hn::Eq(score, hn::Set(d, kNegInf)), g);
     float* to = dp.z + y * kTileQ;
-    const Vec dz = hn::Mul(g, hn::Sub(keep(hn::Load(d, to), y), mean));
+    const Vec dz = hn::Mul(g, hn::Sub(keep(hn::Load(d, to), y), common));
     hn::Store(hn::IfThenZeroElse(hn::Eq(g, hn::Zero(d)), dz), d, to);
     hn::Store(keep(p, y), d, at);
   });

@@ -1,9 +1,24 @@
 // Additive attention: a one-hidden-layer score.
 #include <cmath>
 
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 
 namespace qkv {
+namespace {
+
+/// Scores wᵀ tanh(W_q s + W_k h), context Σ α_j h_j.
+class AdditiveAttention final : public Attention {
+ public:
+  AdditiveAttention(const AttentionConfig& config, Rng& rng);
+  void visit(Visitor& see) override;
+  int64_t width() const override { return config_.memory; }
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+
+ private:
+  AttentionConfig config_;
+  Linear query_, key_;
+  Tensor score_;  // w [key]
+};
 
 AdditiveAttention::AdditiveAttention(const AttentionConfig& config, Rng& rng)
     : config_(config),
@@ -29,6 +44,12 @@ AttentionPlan AdditiveAttention::plan(const Tensor& memory, const Ragged& batch,
   plan.rule = rule_of(config_, ctx);
   plan.rule.additive = score_;
   return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<Attention> make_additive(const AttentionConfig& config, Rng& rng) {
+  return std::make_unique<AdditiveAttention>(config, rng);
 }
 
 }  // namespace qkv

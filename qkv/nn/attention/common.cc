@@ -1,5 +1,5 @@
 // What the mechanisms share: their rule, and splitting into heads.
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 
 namespace qkv {
 

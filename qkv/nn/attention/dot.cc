@@ -1,8 +1,21 @@
 // Dot-product attention on the states themselves.
 #include "qkv/base/error.h"
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 
 namespace qkv {
+namespace {
+
+/// Scores s·h, context Σ α_j h_j: nothing to learn. Throws ConfigError when the widths differ.
+class DotAttention final : public Attention {
+ public:
+  DotAttention(const AttentionConfig& config, Rng& rng);
+  void visit(Visitor&) override {}
+  int64_t width() const override { return config_.memory; }
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+
+ private:
+  AttentionConfig config_;
+};
 
 DotAttention::DotAttention(const AttentionConfig& config, Rng&) : config_(config) {
   if (config.query != config.memory) {
@@ -19,6 +32,12 @@ AttentionPlan DotAttention::plan(const Tensor& memory, const Ragged& batch, Cont
   plan.rule = rule_of(config_, ctx);
   if (!plan.rule.scale) plan.rule.scale = 1.0;
   return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<Attention> make_dot(const AttentionConfig& config, Rng& rng) {
+  return std::make_unique<DotAttention>(config, rng);
 }
 
 }  // namespace qkv

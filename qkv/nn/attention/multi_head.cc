@@ -1,10 +1,31 @@
 // Multi-head attention, grouped queries included.
 #include "qkv/base/error.h"
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 #include "qkv/ops/heads.h"
 
 namespace qkv {
 namespace {
+
+/// Heads of q·k/√D side by side: W_o [head_1; …; head_H] + b_o. With kv_heads < heads, groups of query heads share
+/// keys and values. In self-attention one product gives q, k and v; positions may turn q and k.
+class MultiHeadAttention final : public Attention {
+ public:
+  MultiHeadAttention(const AttentionConfig& config, Rng& rng);
+  void visit(Visitor& see) override;
+  int64_t width() const override { return output_.weight().dim(0); }
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+  Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
+  SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
+
+ private:
+  AttentionConfig config_;
+  decltype(PositionsRow::turned) turned_;  // null: positions do nothing here
+  int64_t D_ = 0, Dv_ = 0;
+  Linear query_;      // [H·D, C]; cross-attention only
+  Linear key_value_;  // [Hkv·(D+Dv), M]; cross-attention only
+  Linear joint_;      // [H·D + Hkv·(D+Dv), C]; self-attention only: q, k, v
+  Linear output_;
+};
 
 int64_t head_width(const char* what, int64_t total, int64_t heads) {
   check_size("attention heads", heads);
@@ -15,9 +36,8 @@ int64_t head_width(const char* what, int64_t total, int64_t heads) {
   return total / heads;
 }
 
-}  // namespace
-
-MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng) : config_(config) {
+MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng)
+    : config_(config), turned_(row_of(config.positions).turned) {
   if (config_.kv_heads == 0) config_.kv_heads = config_.heads;
   const int64_t H = config_.heads, Hkv = config_.kv_heads, C = config_.query;
   D_ = head_width("key", config_.key > 0 ? config_.key : C, H);
@@ -30,7 +50,10 @@ MultiHeadAttention::MultiHeadAttention(const AttentionConfig& config, Rng& rng) 
     if (config_.memory != 0 && config_.memory != C) throw ConfigError("attention: self-attention has one width");
     joint_ = Linear(C, H * D_ + Hkv * (D_ + Dv_), rng, config_.bias);
   } else {
-    if (config_.rotary) throw ConfigError("attention: rotary positions belong to self-attention");
+    if (turned_) {
+      throw ConfigError(std::string("attention: positions '") + name_of(config_.positions) +
+                        "' belong to self-attention");
+    }
     query_ = Linear(C, H * D_, rng, config_.bias);
     key_value_ = Linear(config_.memory, Hkv * (D_ + Dv_), rng, config_.bias);
   }
@@ -48,7 +71,10 @@ void MultiHeadAttention::visit(Visitor& see) {
 }
 
 AttentionPlan MultiHeadAttention::plan(const Tensor& memory, const Ragged& batch, Context& ctx) const {
-  if (config_.rotary) throw ConfigError("attention: rotary positions have no plan, they need those of the queries");
+  if (turned_) {
+    throw ConfigError(std::string("attention: positions '") + name_of(config_.positions) +
+                      "' have no plan, they need those of the queries");
+  }
   const int64_t H = config_.heads, Hkv = config_.kv_heads, widths[] = {Hkv * D_, Hkv * Dv_};
   AttentionPlan plan;
   Tensor key_value;  // [Tk, Hkv·(D + Dv)]
@@ -79,14 +105,11 @@ AttentionPlan MultiHeadAttention::plan(const Tensor& memory, const Ragged& batch
 SelfParts MultiHeadAttention::project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const {
   if (!config_.self) return Attention::project(x, positions, ctx);
   const int64_t H = config_.heads, Hkv = config_.kv_heads, widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
-  const std::vector<Tensor> parts = split_columns(joint_.forward(x), widths);
-  SelfParts out{split_heads(parts[0], H), split_heads(parts[1], Hkv), split_heads(parts[2], Hkv),
-                rule_of(config_, ctx),    output_.weight(),           output_.bias()};
-  if (config_.rotary) {
-    out.q = rotary(out.q, positions);
-    out.k = rotary(out.k, positions);
-  }
-  return out;
+  Tensor joint = joint_.forward(x);  // [T, H·D + Hkv·(D + Dv)]
+  if (turned_) joint = turned_(joint, H + Hkv, D_, positions);
+  const std::vector<Tensor> parts = split_columns(joint, widths);
+  return {split_heads(parts[0], H), split_heads(parts[1], Hkv), split_heads(parts[2], Hkv),
+          rule_of(config_, ctx),    output_.weight(),           output_.bias()};
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, const AttentionCall& call,
@@ -99,13 +122,19 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
   rule.bias = call.bias;
   rule.q_offsets = rule.k_offsets = call.queries.offsets();
   Tensor joint = joint_.forward(query);  // [T, (H + 2·Hkv)·D]
-  if (config_.rotary) joint = rotary_columns(joint, H + Hkv, D_, call.queries.positions());
+  if (turned_) joint = turned_(joint, H + Hkv, D_, call.queries.positions());
   if (ctx.trace) {
     const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
     const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
     trace_attention(split_heads(seen[0], H), split_heads(seen[1], Hkv), rule, call, ctx);
   }
   return output_.forward(self_attention(joint, H, Hkv, rule));
+}
+
+}  // namespace
+
+std::unique_ptr<Attention> make_multi_head(const AttentionConfig& config, Rng& rng) {
+  return std::make_unique<MultiHeadAttention>(config, rng);
 }
 
 }  // namespace qkv

@@ -1,7 +1,21 @@
 // Single-head scaled dot-product attention with projections.
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 
 namespace qkv {
+namespace {
+
+/// q = W_q s, k = W_k h (both `key` wide), v = W_v h; scores q·k/√key.
+class ScaledDotAttention final : public Attention {
+ public:
+  ScaledDotAttention(const AttentionConfig& config, Rng& rng);
+  void visit(Visitor& see) override;
+  int64_t width() const override { return value_.weight().dim(0); }
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+
+ private:
+  AttentionConfig config_;
+  Linear query_, key_, value_;
+};
 
 ScaledDotAttention::ScaledDotAttention(const AttentionConfig& config, Rng& rng)
     : config_(config),
@@ -24,6 +38,12 @@ AttentionPlan ScaledDotAttention::plan(const Tensor& memory, const Ragged& batch
   plan.query_bias = query_.bias();
   plan.rule = rule_of(config_, ctx);
   return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<Attention> make_scaled_dot(const AttentionConfig& config, Rng& rng) {
+  return std::make_unique<ScaledDotAttention>(config, rng);
 }
 
 }  // namespace qkv

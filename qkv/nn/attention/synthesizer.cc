@@ -2,9 +2,29 @@
 #include <algorithm>
 
 #include "qkv/base/error.h"
-#include "qkv/nn/attention/mechanisms.h"
+#include "qkv/nn/attention/mechanism.h"
 
 namespace qkv {
+namespace {
+
+/// Weights from the token itself: row i is softmax over j ≤ i of relu(x_i A + a)·B_j + b_j, for each head; values as
+/// usual. B has one column a position, so sequences are at most config.block long (ShapeError beyond).
+class SynthesizerAttention final : public Attention {
+ public:
+  SynthesizerAttention(const AttentionConfig& config, Rng& rng);
+  void visit(Visitor& see) override;
+  int64_t width() const override { return output_.weight().dim(0); }
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+  Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
+  SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
+
+ private:
+  AttentionConfig config_;
+  Linear hidden_;      // A: [C, C]
+  Tensor score_;       // B: [block, H·D]
+  Tensor score_bias_;  // b: [block, H]
+  Linear value_, output_;
+};
 
 SynthesizerAttention::SynthesizerAttention(const AttentionConfig& config, Rng& rng) : config_(config) {
   const int64_t C = config.query, H = config.heads;
@@ -58,6 +78,12 @@ SelfParts SynthesizerAttention::project(const Tensor& x, std::span<const int64_t
 Tensor SynthesizerAttention::forward(const Tensor& query, const Tensor&, const AttentionCall& call,
                                      Context& ctx) const {
   return self_forward(*this, query, call, ctx);
+}
+
+}  // namespace
+
+std::unique_ptr<Attention> make_synthesizer(const AttentionConfig& config, Rng& rng) {
+  return std::make_unique<SynthesizerAttention>(config, rng);
 }
 
 }  // namespace qkv

@@ -22,14 +22,6 @@ constexpr int64_t kEvaluationBatch = 250;
 constexpr int64_t kPreparedTogether = 16;  // images one thread prepares at a time
 constexpr size_t kErrorsShown = 20;
 
-std::vector<std::string> self_mechanisms() {
-  std::vector<std::string> names;
-  for (const AttentionSpec& spec : attention_table()) {
-    if (spec.in_self) names.emplace_back(spec.name);
-  }
-  return names;
-}
-
 // The largest patch that leaves something to look around in.
 int64_t automatic_patch(const ImageFormat& format) {
   constexpr int64_t kLargest = 16, kFewest = 4;
@@ -54,7 +46,7 @@ VitConfig model_config(const Settings& s, const ImageFormat& format) {
   config.dropout = s.get_number("dropout");
   config.shown = s.get_number("shown");
   config.mean_pooling = s.get_text("pooling") == "mean";
-  config.sinusoidal = s.get_text("positions") == "sinusoidal";
+  config.positions = s.get<Positions>("positions");
   return config;
 }
 
@@ -286,7 +278,7 @@ void Images::add_to_report(Report& report, const Evaluation&) {
                             data_.validation(),
                             data_.format().classes,
                             {model_->rows(), model_->columns(), model_->first_patch(), model_->positions(),
-                             !model_->config().sinusoidal}});
+                             row_of(model_->config().positions).learned}});
 }
 
 }  // namespace
@@ -295,7 +287,7 @@ Settings images_settings() {
   constexpr double kWidest = 65536;
   Settings s = training_settings();
   declare_image_data(s);
-  s.choice("attention", "multi-head", self_mechanisms(), "how the patches look at each other")
+  s.choice("attention", "multi-head", attention_names(true), "how the patches look at each other")
       .integer("patch", 0,
                "side of a patch in pixels, must divide the image's sides; 0: the largest up to 16 that cuts each side "
                "into four or more",
@@ -305,7 +297,8 @@ Settings images_settings() {
       .integer("heads", 4, "heads of multi-head attention", 1, 1024)
       .integer("inner", 0, "width inside the feed-forward blocks; 0: four times --width", 0, kWidest)
       .choice("pooling", "class", {"class", "mean"}, "what the class is read from: a class token or the patches' mean")
-      .choice("positions", "learned", {"learned", "sinusoidal"}, "how a token knows its place")
+      .choice("positions", "learned", choices<Positions>([](const PositionsRow& row) { return row.added(); }),
+              "how a token knows its place")
       .number("shown", 1, "part of the patches training sees, drawn anew for each image: quicker, and an augmentation",
               0.01, 1)
       .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)

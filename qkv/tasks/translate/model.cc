@@ -39,32 +39,20 @@ class TransformerTranslation final : public TranslationModel {
   Transformer model_;
 };
 
-std::vector<std::string> mechanisms(bool self) {
-  std::vector<std::string> names;
-  for (const AttentionSpec& spec : attention_table()) {
-    if (self ? spec.in_self : spec.in_cross) names.emplace_back(spec.name);
-  }
-  return names;
-}
-
 Seq2SeqConfig recurrent_config(const Settings& s) {
   Seq2SeqConfig c;
   c.embedding = s.get_integer("embedding");
   c.hidden = s.get_integer("hidden");
   c.layers = s.get_integer("layers");
-  c.cell = s.get_text("cell") == "lstm" ? CellKind::lstm : CellKind::gru;
+  c.cell = s.get<CellKind>("cell");
   c.bidirectional = true;
   c.attention = s.get_text("attention");
-  c.placement = s.get_text("placement") == "after" ? Placement::after : Placement::before;
+  c.placement = s.get<Placement>("placement");
   c.attention_config.heads = s.get_integer("heads");
   c.attention_config.key = s.get_integer("kq");
-  c.attention_config.normaliser = normaliser_named(s.get_text("normaliser"));
+  c.attention_config.normaliser = s.get<Normaliser>("normaliser");
   c.dropout = s.get_number("dropout");
   return c;
-}
-
-Tying tying_named(const std::string& name) {
-  return name == "all" ? Tying::all : name == "output" ? Tying::output : Tying::none;
 }
 
 TransformerConfig transformer_config(const Settings& s) {
@@ -74,12 +62,12 @@ TransformerConfig transformer_config(const Settings& s) {
   c.inner = s.get_integer("inner");
   c.encoder_layers = c.decoder_layers = s.get_integer("layers");
   c.pre_norm = s.get_text("norm") == "pre";
-  c.positions = positions_named(s.get_text("positions"));
+  c.positions = s.get<Positions>("positions");
   c.longest = s.get_integer("longest");
-  c.tying = tying_named(s.get_text("tying"));
+  c.tying = s.get<Tying>("tying");
   c.self_attention = s.get_text("self-attention");
   c.cross_attention = s.get_text("attention");
-  c.normaliser = normaliser_named(s.get_text("normaliser"));
+  c.normaliser = s.get<Normaliser>("normaliser");
   c.dropout = s.get_number("dropout");
   return c;
 }
@@ -93,25 +81,24 @@ TokenBatch TranslationModel::mixed_inputs(const TokenBatch&, const TokenBatch&, 
 void declare_translation_model(Settings& s) {
   constexpr double kWidest = 65536;
   s.choice("model", "rnn", {"rnn", "transformer"}, "family of the model; each has its own defaults")
-      .choice("attention", "scaled-dot", mechanisms(false), "how the decoder looks at the source")
+      .choice("attention", "scaled-dot", attention_names(false), "how the decoder looks at the source")
       .integer("layers", 1, "layers on either side", 1, 64)
       .integer("heads", 8, "heads of multi-head attention", 1, 1024)
-      .choice("normaliser", "softmax", {"softmax", "sparsemax", "entmax15", "hard"}, "how scores become weights")
+      .choice("normaliser", Normaliser::softmax, "how scores become weights")
       .number("dropout", 0.4, "part of the activations dropped while training", 0, 0.95);
-  s.choice("cell", "gru", {"gru", "lstm"}, "rnn: kind of recurrent layer")
-      .choice("placement", "before", {"before", "after"}, "rnn: attend with the state before or after a step")
+  s.choice("cell", CellKind::gru, "rnn: kind of recurrent layer")
+      .choice("placement", Placement::before, "rnn: attend with the state before or after a step")
       .integer("embedding", 256, "rnn: width of a token's vector", 1, kWidest)
       .integer("hidden", 512, "rnn: width of the recurrent layers", 1, kWidest)
       .integer("kq", 64, "rnn: width of projected queries and keys; 0: the query's", 0, kWidest);
   s.integer("width", 256, "transformer: width of a token's vector", 1, kWidest)
       .integer("inner", 1024, "transformer: width inside the feed-forward blocks", 1, kWidest)
-      .choice("self-attention", "multi-head", mechanisms(true),
+      .choice("self-attention", "multi-head", attention_names(true),
               "transformer: how tokens of one side look at each other")
       .choice("norm", "pre", {"pre", "post"}, "transformer: layer norm before each part or after it")
-      .choice("positions", "sinusoidal", {"sinusoidal", "rotary", "learned", "alibi", "none"},
-              "transformer: how a token's place is known")
+      .choice("positions", Positions::sinusoidal, "transformer: how a token's place is known")
       .integer("longest", 512, "transformer: learned positions; tokens further on share the last one", 1, 100000)
-      .choice("tying", "all", {"all", "output", "none"},
+      .choice("tying", Tying::all,
               "transformer: one table for both embeddings and the output, for target and output, or three")
       .open_to_clients({"model", "attention", "layers", "heads", "normaliser", "dropout", "cell", "placement",
                         "embedding", "hidden", "kq", "width", "inner", "self-attention", "norm", "positions", "longest",
