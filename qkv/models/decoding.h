@@ -21,6 +21,7 @@ class StepDecoder {
   virtual void select(std::span<const int64_t> rows) = 0;
 };
 
+/// How search() looks for continuations.
 struct SearchOptions {
   int64_t begin = 0, end = 0;             // the token before the first and the one after the last
   std::vector<int64_t> first = {};        // one a source, in place of begin: a prompt's last token
@@ -31,6 +32,7 @@ struct SearchOptions {
   std::vector<int64_t> max_lengths = {};  // one a source, or a single one for all; the end token counts
 };
 
+/// One continuation that search() found.
 struct Hypothesis {
   std::vector<int64_t> tokens;  // without begin and end
   double log_probability = 0;   // Σ log p, the end token included

@@ -9,6 +9,7 @@
 
 namespace qkv {
 
+/// Sizes and choices of EmbeddedTokens.
 struct EmbeddedConfig {
   int64_t vocabulary = 0, width = 0;
   Positions positions = Positions::learned;

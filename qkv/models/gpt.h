@@ -9,11 +9,12 @@
 
 namespace qkv {
 
+/// Sizes and choices of a Gpt.
 struct GptConfig {
   int64_t vocabulary = 256, block = 128;  // block: longest sequence of learned positions and the synthesizer
   int64_t width = 256, heads = 8, kv_heads = 0, layers = 4, inner = 0;  // inner 0: 4·width
   Positions positions = Positions::learned;
-  std::string attention = "multi-head";
+  Mechanism attention = "multi-head";
   bool tied = false;  // the scores are products with the table of embeddings
   double dropout = 0;
 };
@@ -30,6 +31,7 @@ class Gpt {
   Tensor forward(const TokenBatch& tokens, Context& ctx) const { return logits(hidden(tokens, ctx)); }
   /// What the logits are read from, [T, C]: gather the rows that count, then call logits().
   Tensor hidden(const TokenBatch& tokens, Context& ctx) const;
+  /// [N, C] → [N, V].
   Tensor logits(const Tensor& hidden) const;
 
   /// One row a prompt, all but its last token read; search() goes on with SearchOptions::first = the last tokens.

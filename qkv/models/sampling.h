@@ -8,6 +8,7 @@
 
 namespace qkv {
 
+/// How sample_token() draws.
 struct SampleOptions {
   double temperature = 1;  // scores are divided by this; 0: always the highest
   int64_t top_k = 0;       // only the k highest scores; 0: all

@@ -95,7 +95,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, Rng& rng)
   attention.query = config.hidden;
   attention.memory = encoder_.width();
   attention.self = false;
-  attention_ = make_attention(config.attention, attention, rng);
+  attention_ = config.attention.make(attention, rng);
   const bool before = config.placement == Placement::before;
   const int64_t width = attention_->width(), input = config.embedding + (before ? width : 0);
   for (int64_t l = 0; l < config.layers; ++l) {

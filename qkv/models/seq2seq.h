@@ -1,4 +1,4 @@
-// Recurrent encoder-decoder with any attention mechanism of the table.
+// Recurrent encoder-decoder with any attention mechanism.
 #pragma once
 
 #include <memory>
@@ -24,12 +24,13 @@ struct Names<Placement> {
   static constexpr NameRow<Placement> rows[] = {{Placement::before, "before"}, {Placement::after, "after"}};
 };
 
+/// Sizes and choices of a Seq2Seq.
 struct Seq2SeqConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
   int64_t embedding = 64, hidden = 128, layers = 1;
   CellKind cell = CellKind::lstm;
   bool bidirectional = false;  // the encoder; the decoder's first state is then tanh(W [forward ; backward])
-  std::string attention = "dot";
+  Mechanism attention = "dot";
   Placement placement = Placement::after;
   AttentionConfig attention_config;  // query and memory widths are filled in here
   double dropout = 0;                // of embeddings, between layers, and of what the logits are read from
@@ -50,6 +51,7 @@ class Seq2Seq {
     AttentionPlan plan;
     std::vector<RecurrentState> initial;  // of the decoder, one a layer
   };
+  /// Reads the source, once for any number of decodings.
   Memory encode(const TokenBatch& source, Context& ctx) const;
 
   /// Logits of every target position, [Tt, V]: `inputs` are the target sequences shifted right (begin token first).

@@ -17,6 +17,7 @@ struct Names<Tying> {
   static constexpr NameRow<Tying> rows[] = {{Tying::all, "all"}, {Tying::output, "output"}, {Tying::none, "none"}};
 };
 
+/// Sizes and choices of a Transformer.
 struct TransformerConfig {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
   int64_t width = 256, heads = 8, kv_heads = 0, inner = 1024, encoder_layers = 3, decoder_layers = 3;
@@ -25,11 +26,12 @@ struct TransformerConfig {
   Positions positions = Positions::sinusoidal;
   int64_t longest = 256;  // learned positions only: tokens further on share the last one
   Tying tying = Tying::output;
-  std::string self_attention = "multi-head", cross_attention = "multi-head";
+  Mechanism self_attention = "multi-head", cross_attention = "multi-head";
   Normaliser normaliser = Normaliser::softmax;
   double dropout = 0.1;
 };
 
+/// Encoder-decoder of Transformer stacks. Source and target sequences are packed; nothing is computed for padding.
 class Transformer {
  public:
   /// Throws ConfigError on sizes, mechanisms and tyings that do not fit.
@@ -42,6 +44,7 @@ class Transformer {
     Ragged rows;
     MemoryPlans plans;
   };
+  /// Reads the source, once for any number of decodings.
   Memory encode(const TokenBatch& source, Context& ctx) const;
   /// Logits of every target position, [Tt, V]: `inputs` are the target sequences shifted right. Traced as sites
   /// "encoder", "decoder" and "cross".

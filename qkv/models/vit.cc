@@ -54,9 +54,6 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
     throw ConfigError("[vit] the part of the patches shown is " + std::to_string(config.shown) +
                       "; it must be above 0 and at most 1");
   }
-  if (config.shown < 1 && config.attention == "synthesizer") {
-    throw ConfigError("[vit] attention synthesizer goes by a token's place and needs all patches; let them be shown");
-  }
   project_ = Linear(config.channels * config.patch * config.patch, config.width, rng);
   if (!config.mean_pooling) class_token_ = parameter(Tensor::randn({1, config.width}, rng, 0.02));
   if (row_of(config.positions).learned) {
@@ -66,6 +63,10 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
     positions_ = config.mean_pooling ? grid : concat({Tensor::zeros({1, config.width}), grid}, 0);
   }
   stack_ = TransformerStack(stack_of(config), rng);
+  if (config.shown < 1 && stack_.layers()[0].self->goes_by_place()) {
+    throw ConfigError("[vit] attention '" + config.attention.name() +
+                      "' goes by a token's place and needs all patches; let them be shown");
+  }
   head_ = Linear(config.width, config.classes, rng);
 }
 

@@ -5,10 +5,11 @@
 
 namespace qkv {
 
+/// Sizes and choices of a Vit.
 struct VitConfig {
   int64_t height = 28, image_width = 28, channels = 1, patch = 4;
   int64_t width = 128, heads = 4, layers = 6, inner = 0, classes = 10;  // inner 0: 4·width
-  std::string attention = "multi-head";
+  Mechanism attention = "multi-head";
   double dropout = 0;
   double shown = 1;                          // part of the patches, drawn anew for each image, that training sees
   bool mean_pooling = false;                 // the mean of all patches goes to the head; no class token

@@ -49,10 +49,15 @@ const AttentionSpec& find_attention(const std::string& name) {
   throw ConfigError("no attention mechanism '" + name + "'; there are " + listed(known));
 }
 
-std::unique_ptr<Attention> make_attention(const std::string& name, const AttentionConfig& config, Rng& rng) {
-  const AttentionSpec& row = find_attention(name);
+std::unique_ptr<Attention> Mechanism::make(const AttentionConfig& config, Rng& rng) const {
+  if (make_) {
+    std::unique_ptr<Attention> own = make_(config, rng);
+    if (!own) throw ConfigError("attention '" + name_ + "': its factory made nothing");
+    return own;
+  }
+  const AttentionSpec& row = find_attention(name_);
   if (config.self ? !row.in_self : !row.in_cross) {
-    throw ConfigError("attention '" + name + "' makes no sense as " + (config.self ? "self" : "cross") + "-attention");
+    throw ConfigError("attention '" + name_ + "' makes no sense as " + (config.self ? "self" : "cross") + "-attention");
   }
   return row.make(config, rng);
 }

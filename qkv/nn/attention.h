@@ -1,6 +1,8 @@
 // Attention mechanisms behind one interface, and the one table that lists them.
 #pragma once
 
+#include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,9 +48,12 @@ struct SelfParts {
   Tensor output_weight, output_bias;
 };
 
+/// A mechanism: what it learns, and how queries attend to a memory. One of one's own defines visit(), width() and
+/// plan(); the rest has a default that follows from the plan.
 class Attention {
  public:
   virtual ~Attention() = default;
+  /// Shows every parameter to the visitor, as any module does.
   virtual void visit(Visitor& see) = 0;
 
   /// Width of the context; 0 when there is none.
@@ -60,6 +65,11 @@ class Attention {
   virtual Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const;
   /// Self-attention's parts for rows x [T, C] that stand at the given positions of their sequences: what a cache keeps.
   virtual SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const;
+  /// Whether it heeds AttentionConfig::positions and a bias for each head, so that positions may come that way.
+  virtual bool takes_positions() const { return false; }
+  /// Whether a query's weights depend on its place in the sequence, so that plan() does not suffice and forward() must
+  /// be given whole sequences.
+  virtual bool goes_by_place() const { return false; }
 };
 
 /// Context of every query with a plan at hand, traced.
@@ -81,7 +91,26 @@ std::span<const AttentionSpec> attention_table();
 std::vector<std::string> attention_names(bool self);
 /// Throws ConfigError listing the mechanisms that exist.
 const AttentionSpec& find_attention(const std::string& name);
-/// The mechanism of that name; throws ConfigError when it makes no sense there or the sizes do not fit.
-std::unique_ptr<Attention> make_attention(const std::string& name, const AttentionConfig& config, Rng& rng);
+
+/// What a model's configuration says about its attention: a name of the table, or a factory of one's own.
+class Mechanism {
+ public:
+  /// Makes a mechanism of the sizes that the model asks for.
+  using Factory = std::function<std::unique_ptr<Attention>(const AttentionConfig& config, Rng& rng)>;
+
+  Mechanism(const char* name) : name_(name) {}             // NOLINT: a name is a mechanism
+  Mechanism(std::string name) : name_(std::move(name)) {}  // NOLINT
+  /// `name` is for messages.
+  template <std::invocable<const AttentionConfig&, Rng&> F>
+  Mechanism(F make, std::string name = "own") : name_(std::move(name)), make_(std::move(make)) {}  // NOLINT
+
+  const std::string& name() const { return name_; }
+  /// Throws ConfigError when the name is unknown or makes no sense there, or the sizes do not fit.
+  std::unique_ptr<Attention> make(const AttentionConfig& config, Rng& rng) const;
+
+ private:
+  std::string name_;
+  Factory make_;  // empty: the table's
+};
 
 }  // namespace qkv

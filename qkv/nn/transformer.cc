@@ -43,16 +43,23 @@ Tensor bias_of_step(const StackConfig& config, std::span<const int64_t> lengths)
 }  // namespace
 
 TransformerLayer::TransformerLayer(const StackConfig& config, Rng& rng)
-    : self(make_attention(config.self_attention, attention_config(config, true), rng)),
+    : self(config.self_attention.make(attention_config(config, true), rng)),
       feed_forward(config.width, config.inner, config.act, config.inner_dropout, rng),
       self_norm(config.width),
       feed_norm(config.width) {
-  if (!config.cross) return;
-  cross = make_attention(config.cross_attention, attention_config(config, false), rng);
-  cross_norm = LayerNorm(config.width);
-  if (cross->width() != config.width) {
-    throw ConfigError("attention '" + config.cross_attention + "' gives no context of the model's width");
+  const auto check_width = [&](const Attention& made, const Mechanism& mechanism) {
+    if (made.width() == config.width) return;
+    throw ConfigError("attention '" + mechanism.name() + "' gives no context of the model's width");
+  };
+  check_width(*self, config.self_attention);
+  if (row_of(config.positions).in_attention() && !self->takes_positions()) {
+    throw ConfigError(std::string("positions '") + name_of(config.positions) + "' need attention 'multi-head', not '" +
+                      config.self_attention.name() + "'");
   }
+  if (!config.cross) return;
+  cross = config.cross_attention.make(attention_config(config, false), rng);
+  cross_norm = LayerNorm(config.width);
+  check_width(*cross, config.cross_attention);
 }
 
 void TransformerLayer::visit(Visitor& see) {
@@ -77,10 +84,6 @@ TransformerStack::TransformerStack(const StackConfig& config, Rng& rng) : config
   check_size("[transformer] layers", config.layers);
   check_size("[transformer] heads", config.heads);
   if (!(config.dropout >= 0 && config.dropout < 1)) throw ConfigError("[transformer] dropout must be in [0, 1)");
-  if (row_of(config.positions).in_attention() && config.self_attention != "multi-head") {
-    throw ConfigError(std::string("positions '") + name_of(config.positions) + "' need attention 'multi-head', not '" +
-                      config.self_attention + "'");
-  }
   for (int64_t l = 0; l < config.layers; ++l) layers_.emplace_back(config, rng);
   if (config.final_norm) final_norm_ = LayerNorm(config.width);
 }
@@ -150,8 +153,8 @@ Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std:
 Tensor TransformerStack::forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted,
                                      const std::string& site, Context& ctx) const {
   const bool plain = config_.pre_norm && !config_.cross && !config_.causal && !row_of(config_.positions).in_attention();
-  // A trace shows every row, and the synthesizer knows no queries apart from their sequence.
-  if (!plain || ctx.trace != nullptr || config_.self_attention == "synthesizer") {
+  // A trace shows every row.
+  if (!plain || ctx.trace != nullptr || layers_.back().self->goes_by_place()) {
     return gather_rows(forward(x, rows, site, ctx), wanted);
   }
   AttentionCall all, last;

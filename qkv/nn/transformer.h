@@ -12,6 +12,7 @@
 
 namespace qkv {
 
+/// Sizes and choices of a TransformerStack.
 struct StackConfig {
   int64_t width = 256, heads = 8, kv_heads = 0, inner = 1024, layers = 4;
   Act act = Act::gelu;
@@ -21,7 +22,7 @@ struct StackConfig {
   bool cross = false;        // each layer also attends to a memory of the same width
   double dropout = 0;        // of attention weights and of what each sublayer adds
   double inner_dropout = 0;  // inside the feed-forward block
-  std::string self_attention = "multi-head", cross_attention = "multi-head";
+  Mechanism self_attention = "multi-head", cross_attention = "multi-head";
   Positions positions = Positions::none;  // what they do in self-attention; see positions.h
   int64_t block = 0;                      // longest sequence, for the synthesizer
   Normaliser normaliser = Normaliser::softmax;
@@ -49,6 +50,7 @@ struct StackCache {
   void select(std::span<const int64_t> rows);
 };
 
+/// Layers on top of each other, with the caches and memories they need.
 class TransformerStack {
  public:
   TransformerStack() = default;
@@ -56,6 +58,7 @@ class TransformerStack {
   TransformerStack(const StackConfig& config, Rng& rng);
   void visit(Visitor& see);
   const StackConfig& config() const { return config_; }
+  const std::vector<TransformerLayer>& layers() const { return layers_; }
 
   /// x [T, width] packed as `rows` says → [T, width]. Self-attention is traced as `site`, attention to the memory
   /// (given by plan_memory, sequence b of x attending to sequence b of it) as "cross".

@@ -63,7 +63,7 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 struct Scene {
   explicit Scene(const Case& c) : is_self(c.self) {
     Rng rng(3);
-    attention = make_attention(c.name, config_of(c), rng);
+    attention = Mechanism(c.name).make(config_of(c), rng);
     call.queries = Ragged{2, 3, 1};
     call.memory = c.self ? call.queries : Ragged{3, 1, 2};
     call.causal = c.self;
@@ -157,7 +157,7 @@ TEST(Attention, MultiHeadSelfIsPyTorchs) {
   config.query = 6;
   config.heads = 3;
   config.self = true;
-  const auto attention = make_attention("multi-head", config, rng);
+  const auto attention = Mechanism("multi-head").make(config, rng);
   testing::load_parameters(*attention, f);
   AttentionCall call;
   call.queries = call.memory = Ragged(f.ints("lengths"));
@@ -183,7 +183,7 @@ TEST(Attention, MultiHeadCrossIsPyTorchs) {
   config.query = 6;
   config.memory = 5;
   config.heads = 3;
-  const auto attention = make_attention("multi-head", config, rng);
+  const auto attention = Mechanism("multi-head").make(config, rng);
   testing::load_parameters(*attention, f);
   AttentionCall call;
   call.queries = Ragged(f.ints("lengths"));
@@ -206,7 +206,7 @@ TEST(Attention, SynthesizerIsItsFormula) {
   config.heads = 2;
   config.self = true;
   config.block = 6;
-  const auto attention = make_attention("synthesizer", config, rng);
+  const auto attention = Mechanism("synthesizer").make(config, rng);
   std::map<std::string, Tensor> p;
   for (const NamedParameter& named : parameters(*attention)) p[named.name] = named.value.detach();
   p["score"].copy_from(Tensor::randn({6, 4}, rng));
@@ -248,7 +248,7 @@ TEST(Attention, WrongSettingsSaySo) {
     config.query = config.query == 0 ? 6 : config.query;
     config.memory = config.memory == 0 ? 6 : config.memory;
     try {
-      make_attention(name, config, rng);
+      Mechanism(name).make(config, rng);
     } catch (const ConfigError& e) {
       return e.what();
     }

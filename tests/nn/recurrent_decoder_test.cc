@@ -33,7 +33,7 @@ struct Scene {
     config.key = 2;
     config.heads = c.mechanism == "multi-head" ? 2 : 1;
     config.key = c.mechanism == "multi-head" ? 4 : 2;
-    attention = make_attention(c.mechanism, config, rng);
+    attention = Mechanism(c.mechanism).make(config, rng);
     cells.kind = c.cell;
     for (int64_t l = 0; l < c.layers; ++l) {
       cells.layers.push_back(recurrent_weights(c.cell, l == 0 ? kInput + attention->width() : kHidden, kHidden, rng));

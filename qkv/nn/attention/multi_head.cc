@@ -16,6 +16,7 @@ class MultiHeadAttention final : public Attention {
   AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
   Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
   SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
+  bool takes_positions() const override { return true; }
 
  private:
   AttentionConfig config_;
