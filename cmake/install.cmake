@@ -1,6 +1,7 @@
-# Installs the library, its headers, the program and the files behind find_package(qkv).
+# Installs the library, its public headers, the program and the files behind find_package(qkv) and pkg-config.
 include(CMakePackageConfigHelpers)
-install(TARGETS qkv EXPORT qkvTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS qkv EXPORT qkvTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(QKV_PROGRAM)
   install(TARGETS qkv_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
@@ -12,6 +13,7 @@ foreach(header qkv/qkv.h ${public_headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
 install(EXPORT qkvTargets NAMESPACE qkv:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/qkvConfig.cmake.in ${PROJECT_BINARY_DIR}/qkvConfig.cmake
@@ -19,3 +21,11 @@ configure_package_config_file(cmake/qkvConfig.cmake.in ${PROJECT_BINARY_DIR}/qkv
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/qkvConfig.cmake ${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake
         DESTINATION ${package_dir})
+
+# What a program must link besides libqkv: all of it with the static library, nothing with the shared one.
+if(BUILD_SHARED_LIBS)
+  set(QKV_PC_PRIVATE .private)
+endif()
+file(RELATIVE_PATH QKV_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,19 +1,85 @@
 #!/usr/bin/env bash
-# check_install.sh BUILD_DIR: installs that build into a folder of its own, builds examples/ten_lines as a separate
-# project that finds it with find_package(qkv), and checks what the little program prints.
+# check_install.sh BUILD_DIR: installs that build into a folder of its own and uses it as a stranger would: the README's
+# program with the README's CMake lines, static and shared, by pkg-config, as a part of another project, and every
+# public header alone.
 set -euo pipefail
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-stage=$build/stage
-rm -rf "$stage" "$build/consumer"
-cmake --install "$build" --prefix "$stage" >/dev/null
-cmake -S "$here/examples/ten_lines" -B "$build/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$stage" >/dev/null
-cmake --build "$build/consumer" >/dev/null
-output=$("$build/consumer/ten_lines")
-expected="[2,8,16,64] attended; gradient of q [2,8,16,64]"
-if [ "$output" != "$expected" ]; then
-  echo "find_package(qkv) consumer printed '$output', expected '$expected'" >&2
+work=$build/install-check
+rm -rf "$work"
+mkdir -p "$work/app"
+launcher=""
+command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" && export CCACHE_BASEDIR=$here
+
+fail() {
+  echo "check_install: $*" >&2
   exit 1
-fi
-"$stage/bin/qkv" --version >/dev/null
-echo "find_package(qkv): ok"
+}
+# quietly LOG COMMAND...: the log is shown when the command fails.
+quietly() {
+  local log=$work/$1.log
+  shift
+  "$@" >"$log" 2>&1 || { cat "$log" >&2; fail "failed: $*"; }
+}
+# block LANGUAGE: the README's first block of that language.
+block() {
+  awk -v fence="\`\`\`$1" '$0 == fence {inside = 1; next} inside && /^```/ {exit} inside' "$here/README.md"
+}
+block cpp >"$work/app/main.cc"
+block cmake >"$work/app/CMakeLists.txt"
+[ -s "$work/app/main.cc" ] && [ -s "$work/app/CMakeLists.txt" ] || fail "README.md has no cpp or no cmake block"
+
+# consumer NAME SOURCE CMAKE_ARGUMENT...: builds a program called app and runs it.
+consumer() {
+  local name=$1 source=$2
+  shift 2
+  quietly "$name-configure" cmake -S "$source" -B "$work/$name" -G Ninja $launcher "$@"
+  quietly "$name-build" cmake --build "$work/$name"
+  quietly "$name-run" "$work/$name/app"
+  echo "$name: ok"
+}
+
+quietly install cmake --install "$build" --prefix "$work/static"
+"$work/static/bin/qkv" --version >/dev/null || fail "the installed program does not start"
+consumer find_package "$work/app" -DCMAKE_PREFIX_PATH="$work/static"
+
+find "$work/static/include" -name '*.h' | sort >"$work/headers"
+for name in base/settings kernels nlohmann hwy/; do
+  if grep -q "include/qkv/$name" "$work/headers" || grep -rqE "#include.*$name" "$work/static/include"; then
+    fail "$name is not public, but an installed header includes it or is one"
+  fi
+done
+while read -r header; do
+  echo "#include <${header#"$work"/static/include/}>" >"$work/header.cc"
+  quietly header c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$work/static/include" "$work/header.cc"
+done <"$work/headers"
+echo "$(wc -l <"$work/headers") headers, each alone: ok"
+
+# pkg_config NAME PREFIX: the same program without CMake.
+pkg_config() {
+  local flags
+  flags=$(PKG_CONFIG_PATH=$2/lib/pkgconfig pkg-config --cflags --libs qkv) || fail "pkg-config does not know qkv"
+  # shellcheck disable=SC2086
+  quietly "$1" c++ -std=c++20 "$work/app/main.cc" $flags -o "$work/$1"
+  quietly "$1-run" env LD_LIBRARY_PATH="$2/lib" "$work/$1"
+  echo "$1: ok"
+}
+pkg_config pkg-config "$work/static"
+
+# The same objects as the static library's, so that ccache has them.
+quietly shared-configure cmake -S "$here" -B "$work/shared-build" -G Ninja $launcher -DBUILD_SHARED_LIBS=ON \
+  -DQKV_PROGRAM=OFF -DQKV_WERROR=ON
+quietly shared-build cmake --build "$work/shared-build"
+quietly shared-install cmake --install "$work/shared-build" --prefix "$work/shared"
+consumer find_package-shared "$work/app" -DCMAKE_PREFIX_PATH="$work/shared"
+ldd "$work/find_package-shared/app" | grep -q 'libqkv\.so\.[0-9]' || fail "the program does not use the shared library"
+pkg_config pkg-config-shared "$work/shared"
+
+# As a part of another project: no program, no tests, no -Werror unless asked for.
+mkdir -p "$work/parent"
+cp "$work/app/main.cc" "$work/parent"
+sed "s|^find_package(qkv.*|add_subdirectory($here qkv)|" "$work/app/CMakeLists.txt" >"$work/parent/CMakeLists.txt"
+quietly subdirectory-plain cmake -S "$work/parent" -B "$work/subdirectory" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+grep -qE -- '-Werror|qkv/app/|tests/|page\.cc' "$work/subdirectory/compile_commands.json" &&
+  fail "add_subdirectory(qkv) builds more than the library, or with -Werror"
+consumer subdirectory "$work/parent" -DQKV_WERROR=ON
