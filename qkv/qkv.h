@@ -1,6 +1,7 @@
 // The public face of the qkv library: tensors, ops, attention, modules, models, optimizers, schedules, files, threads.
 #pragma once
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/base/names.h"
 #include "qkv/base/parallel.h"
@@ -45,3 +46,6 @@
 #include "qkv/optim/optimizer.h"
 #include "qkv/optim/schedule.h"
 #include "qkv/version.h"
+
+/// All of qkv.
+namespace qkv {}

@@ -8,8 +8,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$build/install-check
 rm -rf "$work"
 mkdir -p "$work/app"
-launcher=""
-command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache" && export CCACHE_BASEDIR=$here
+export CCACHE_BASEDIR=$here
+launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=$here/tools/compile.sh
+# The same warnings as in that build, so that ccache has every object of the library.
+werror=-DQKV_WERROR=$(sed -n 's/^QKV_WERROR:[A-Z]*=//p' "$build/CMakeCache.txt")
 
 fail() {
   echo "check_install: $*" >&2
@@ -33,7 +35,7 @@ block cmake >"$work/app/CMakeLists.txt"
 consumer() {
   local name=$1 source=$2
   shift 2
-  quietly "$name-configure" cmake -S "$source" -B "$work/$name" -G Ninja $launcher "$@"
+  quietly "$name-configure" cmake -S "$source" -B "$work/$name" -G Ninja "$launcher" "$@"
   quietly "$name-build" cmake --build "$work/$name"
   quietly "$name-run" "$work/$name/app"
   echo "$name: ok"
@@ -66,9 +68,8 @@ pkg_config() {
 }
 pkg_config pkg-config "$work/static"
 
-# The same objects as the static library's, so that ccache has them.
-quietly shared-configure cmake -S "$here" -B "$work/shared-build" -G Ninja $launcher -DBUILD_SHARED_LIBS=ON \
-  -DQKV_PROGRAM=OFF -DQKV_WERROR=ON
+quietly shared-configure cmake -S "$here" -B "$work/shared-build" -G Ninja "$launcher" -DBUILD_SHARED_LIBS=ON \
+  -DQKV_PROGRAM=OFF "$werror"
 quietly shared-build cmake --build "$work/shared-build"
 quietly shared-install cmake --install "$work/shared-build" --prefix "$work/shared"
 consumer find_package-shared "$work/app" -DCMAKE_PREFIX_PATH="$work/shared"
@@ -82,4 +83,4 @@ sed "s|^find_package(qkv.*|add_subdirectory($here qkv)|" "$work/app/CMakeLists.t
 quietly subdirectory-plain cmake -S "$work/parent" -B "$work/subdirectory" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
 grep -qE -- '-Werror|qkv/app/|tests/|page\.cc' "$work/subdirectory/compile_commands.json" &&
   fail "add_subdirectory(qkv) builds more than the library, or with -Werror"
-consumer subdirectory "$work/parent" -DQKV_WERROR=ON
+consumer subdirectory "$work/parent" "$werror"

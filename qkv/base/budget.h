@@ -19,6 +19,7 @@ class BudgetError : public Error {
 /// spent leaves the rest undone, and the next op or tensor throws BudgetError, so that nothing unfinished is used.
 class Budget {
  public:
+  /// What deadlines are read from.
   using Clock = std::chrono::steady_clock;
 
   /// `bytes`: the most that all tensors of the process may hold while work under this budget makes one.

@@ -38,6 +38,7 @@ std::vector<std::string> choices(const Suits& suits) {
   }
   return names;
 }
+/// Every name of the enumeration.
 template <class Enum>
 std::vector<std::string> choices() {
   return choices<Enum>([](const auto&) { return true; });
@@ -51,6 +52,7 @@ constexpr const auto& row_of(Enum value) {
   }
   throw Error(std::string("[names] a ") + Names<Enum>::what + " without a name");
 }
+/// The name of a value.
 template <class Enum>
 constexpr const char* name_of(Enum value) {
   return row_of(value).name;

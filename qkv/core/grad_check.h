@@ -9,12 +9,14 @@
 
 namespace qkv {
 
+/// How closely gradients are checked.
 struct GradCheckOptions {
   double step = 1e-5;
   double tolerance = 1e-6;  // of the largest gradient element, at least 1
   uint64_t seed = 1;        // of the random probe
 };
 
+/// What a gradient check found.
 struct GradCheckResult {
   bool ok = true;
   double worst = 0;     // largest difference over max(1, largest gradient)

@@ -106,11 +106,6 @@ MemoryUse memory_use() {
   return cache().use;
 }
 
-void reset_peak_memory() {
-  std::lock_guard lock(cache().mutex);
-  cache().use.peak = cache().use.live;
-}
-
 void release_cached_memory() {
   std::lock_guard lock(cache().mutex);
   cache().release(0);

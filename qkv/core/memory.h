@@ -34,9 +34,8 @@ struct MemoryUse {
   int64_t live = 0, peak = 0, cached = 0;
   int64_t system_allocations = 0;  // how often the system was asked: constant from the second step on
 };
+/// The process's, now.
 MemoryUse memory_use();
-/// Sets peak to live.
-void reset_peak_memory();
 /// Gives every cached block back to the system.
 void release_cached_memory();
 

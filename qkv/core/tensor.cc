@@ -251,7 +251,8 @@ void Tensor::add_from(const Tensor& source) {
 }
 
 void Tensor::fill(double value) {
-  const StridedLoop<1> loop(use("fill").shape, {strides()});
+  const Impl& impl = use("fill");
+  const StridedLoop<1> loop(impl.shape, {impl.strides});
   with_data(*this, [&](auto* p) {
     const auto v = static_cast<std::remove_pointer_t<decltype(p)>>(value);
     loop.run([&](const std::array<int64_t, 1>& at, int64_t n, const std::array<int64_t, 1>& step) {

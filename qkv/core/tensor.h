@@ -43,16 +43,17 @@ class Tensor {
   /// Undefined: defined() is false, every other call throws ShapeError and names itself.
   Tensor() = default;
 
-  static Tensor empty(const Shape& shape, DType dtype = DType::f32);  // numbers not set
-  static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
-  static Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
-  static Tensor arange(int64_t n, DType dtype = DType::f32);
+  static Tensor empty(const Shape& shape, DType dtype = DType::f32);               // numbers not set
+  static Tensor zeros(const Shape& shape, DType dtype = DType::f32);               // all 0
+  static Tensor full(const Shape& shape, double value, DType dtype = DType::f32);  // all the same
+  static Tensor arange(int64_t n, DType dtype = DType::f32);                       // 0, 1, … n-1
   /// Throws ShapeError when the count differs from the shape's.
   static Tensor from(std::span<const float> values, const Shape& shape);
   static Tensor from(std::span<const double> values, const Shape& shape);
   static Tensor from(std::initializer_list<double> values, const Shape& shape, DType dtype = DType::f32);
-  /// Independent draws of N(mean, stddev²) / uniform in [low, high), in element order.
+  /// Independent draws of N(0, stddev²), in element order.
   static Tensor randn(const Shape& shape, Rng& rng, double stddev = 1.0, DType dtype = DType::f32);
+  /// Independent draws, uniform in [low, high), in element order.
   static Tensor uniform(const Shape& shape, Rng& rng, double low, double high, DType dtype = DType::f32);
 
   /// Runs once, with the pointer given to adopt().
@@ -110,6 +111,7 @@ class Tensor {
   void copy_from(const Tensor& source);
   /// Adds another tensor's numbers (same shape and dtype) in place; history is not touched. For gradients.
   void add_from(const Tensor& source);
+  /// Overwrites all numbers; history is not touched.
   void fill(double value);
 
   // Autograd.
@@ -118,7 +120,9 @@ class Tensor {
   Tensor& set_requires_grad(bool wanted);
   /// The accumulated gradient; undefined before the first backward.
   Tensor grad() const;
+  /// Replaces it.
   void set_grad(const Tensor& grad);
+  /// Forgets it.
   void zero_grad() { set_grad(Tensor()); }
   /// Gradients of this scalar for every leaf it depends on, added to their grad().
   void backward() const;
@@ -128,6 +132,7 @@ class Tensor {
   /// The recorded op behind this tensor, null for a leaf, and which of its results this is.
   const std::shared_ptr<Node>& node() const;
   int output_index() const;
+  /// Whether both are handles of one tensor.
   bool same_as(const Tensor& other) const { return impl_ == other.impl_; }
 
  private:

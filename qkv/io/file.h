@@ -11,6 +11,7 @@
 
 namespace qkv {
 
+/// The contents of a file.
 using Bytes = std::vector<std::byte>;
 
 /// The bytes of a string, without copying.
@@ -21,6 +22,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 /// A file larger than `limit` bytes is refused before anything is allocated.
 /// Throws IoError "cannot read PATH: REASON".
 Bytes read_file(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
+/// The same as text.
 std::string read_text(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 
 /// Writes beside the target under a temporary name; commit() syncs and renames it into place, so a reader sees
@@ -34,8 +36,10 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
+  /// Appends to what will be the file.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(bytes_of(text)); }
+  /// Makes the file appear.
   void commit();
 
  private:
@@ -93,6 +97,7 @@ class AppendFile {
   AppendFile(AppendFile&& other) noexcept;
   AppendFile& operator=(AppendFile&&) = delete;
 
+  /// Writes at the end. Throws IoError.
   void append(std::span<const std::byte> bytes);
   void append(std::string_view text) { append(bytes_of(text)); }
   /// Waits until everything appended is on the disk.

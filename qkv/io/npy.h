@@ -12,12 +12,14 @@
 
 namespace qkv {
 
+/// The dtypes that are read and written.
 enum class NpyType { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kF32, kF64 };
 
 /// Bytes of one element.
 size_t item_size(NpyType type);
 /// NumPy's name: "float32".
 const char* type_name(NpyType type);
+/// Whether it is float16, float32 or float64.
 bool is_float(NpyType type);
 
 /// One array: elements in C order and the machine's byte order, whatever the file had.
@@ -40,6 +42,7 @@ struct NpyArray {
 /// order, at most 8 dimensions. Allocates no more than the file holds. Throws IoError naming `name` for any other
 /// dtype (objects, records, strings, complex), a damaged or truncated file, or bytes after the array.
 NpyArray parse_npy(std::span<const std::byte> file, const std::string& name);
+/// The same for a file on disk.
 NpyArray load_npy(const std::string& path);
 
 /// The header of a C-ordered little-endian array: a multiple of 64 bytes, so the data that follows are aligned.

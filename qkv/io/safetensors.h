@@ -20,9 +20,11 @@ struct SafetensorView {
   Shape shape;
   std::span<const std::byte> bytes;
 };
+/// A view of an array of that shape.
 SafetensorView safetensor_view(std::string name, const Shape& shape, std::span<const float> values);
 SafetensorView safetensor_view(std::string name, const Shape& shape, std::span<const double> values);
 
+/// Free text that a file carries beside its tensors.
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
 /// Writes atomically; the header is padded to a multiple of 8 bytes and wider dtypes come first, so every tensor is
@@ -44,6 +46,7 @@ class SafetensorsFile {
  public:
   /// Throws IoError naming the file, and the tensor where one is at fault.
   static SafetensorsFile load(const std::string& path);
+  /// The same for bytes in memory; `name` is for messages.
   static SafetensorsFile parse(Bytes file, const std::string& name);
 
   const std::string& name() const { return name_; }
@@ -51,15 +54,18 @@ class SafetensorsFile {
   const std::vector<Safetensor>& tensors() const { return tensors_; }
   const SafetensorsMetadata& metadata() const { return metadata_; }
 
+  /// Whether the file has a tensor of that name.
   bool contains(std::string_view tensor) const { return find(tensor) != nullptr; }
   /// nullptr when there is none.
   const Safetensor* find(std::string_view tensor) const;
   /// Throws IoError "FILE: no tensor 'NAME'".
   const Safetensor& at(std::string_view tensor) const;
 
+  /// Its raw data, as long as the file object lives.
   std::span<const std::byte> bytes(const Safetensor& tensor) const;
-  /// The values of an F32 (F64) tensor of exactly this shape; IoError says what the file has instead.
+  /// The values of an F32 tensor of exactly this shape; IoError says what the file has instead.
   std::vector<float> f32(std::string_view tensor, const Shape& shape) const;
+  /// The same for an F64 tensor.
   std::vector<double> f64(std::string_view tensor, const Shape& shape) const;
 
  private:

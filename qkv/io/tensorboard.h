@@ -17,6 +17,7 @@ uint32_t crc32c(std::span<const std::byte> bytes);
 /// The rotated and shifted form that TFRecord stores.
 uint32_t masked_crc32c(std::span<const std::byte> bytes);
 
+/// One point of one curve.
 struct EventScalar {
   std::string tag;
   float value = 0;
@@ -36,7 +37,9 @@ class EventFile {
   /// what a killed run wrote after them is dropped. Throws IoError.
   EventFile(const std::string& path, double wall_time, uint64_t keep = 0);
 
+  /// Appends one event. Throws IoError.
   void scalars(double wall_time, int64_t step, const std::vector<EventScalar>& scalars);
+  /// Waits until everything appended is on the disk.
   void sync() { file_.sync(); }
   uint64_t size() const { return file_.size(); }
 

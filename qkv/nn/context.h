@@ -27,6 +27,7 @@ struct AttentionTrace {
 class TraceSink {
  public:
   virtual ~TraceSink() = default;
+  /// Called at every attention of the pass, in order.
   virtual void see(AttentionTrace trace) = 0;
 };
 

@@ -18,6 +18,7 @@ class KvCache {
   void select(std::span<const int64_t> rows, std::span<const int64_t> lengths);
   /// The first `longest` tokens as attention takes them, views [rows, Hkv, longest, D].
   Tensor keys(int64_t longest) const { return view(keys_, longest); }
+  /// The same of the values.
   Tensor values(int64_t longest) const { return view(values_, longest); }
 
  private:

@@ -13,6 +13,7 @@ namespace qkv {
 
 class Visitor;
 
+/// What has parameters: a class with visit(Visitor&).
 template <class M>
 concept Module = requires(M& m, Visitor& v) {
   m.visit(v);
@@ -46,6 +47,7 @@ class Visitor {
   }
 
  protected:
+  /// Called for every parameter, in the order of the visits.
   virtual void see(const std::string& path, Tensor& parameter) = 0;
 
  private:

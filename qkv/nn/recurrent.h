@@ -8,6 +8,7 @@
 
 namespace qkv {
 
+/// Sizes and choices of a Recurrent.
 struct RecurrentConfig {
   CellKind cell = CellKind::lstm;
   int64_t input = 0, hidden = 0, layers = 1;
@@ -21,6 +22,7 @@ RecurrentWeights recurrent_weights(CellKind cell, int64_t input, int64_t hidden,
 /// Sees them as weight_ih_lN, weight_hh_lN, bias_ih_lN and bias_hh_lN, with `prefix` before and `suffix` after.
 void visit_weights(Visitor& see, const std::string& prefix, const std::string& suffix, RecurrentWeights& weights);
 
+/// What all layers together give.
 struct RecurrentOutput {
   Tensor out;                           // [T, D·H], D = 2 when bidirectional: [forward | backward]
   std::vector<RecurrentState> forward;  // the last state of each layer, [B, H]
@@ -50,6 +52,7 @@ class Recurrent {
   Dropout dropout_;
 };
 
+/// Layers of LSTM cells.
 class Lstm : public Recurrent {
  public:
   Lstm() = default;
@@ -57,6 +60,7 @@ class Lstm : public Recurrent {
       : Recurrent({CellKind::lstm, input, hidden, layers, bidirectional, 0}, rng) {}
 };
 
+/// Layers of GRU cells.
 class Gru : public Recurrent {
  public:
   Gru() = default;

@@ -68,6 +68,7 @@ struct AttentionStatistics {
   Tensor argmax;         // its key, -1 for an empty row
   Tensor mean_distance;  // Σ weight·|i + offset - j|
 };
+/// Those of attention(q, k, …) under `rule`; dropout is not applied. Throws ShapeError, ConfigError.
 AttentionStatistics attention_statistics(const Tensor& q, const Tensor& k, const ScoreRule& rule = {});
 
 /// past [B,Hkv,P,D] followed by new [B,Hkv,L,D] → [B,Hkv,P+L,D]; an undefined past gives `fresh` itself.

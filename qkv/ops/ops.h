@@ -14,17 +14,17 @@
 namespace qkv {
 
 // ---- Elementwise, with NumPy broadcasting -----------------------------------------------------------------------
-Tensor add(const Tensor& a, const Tensor& b);
-Tensor sub(const Tensor& a, const Tensor& b);
-Tensor mul(const Tensor& a, const Tensor& b);
-Tensor div(const Tensor& a, const Tensor& b);
+Tensor add(const Tensor& a, const Tensor& b);  // a + b
+Tensor sub(const Tensor& a, const Tensor& b);  // a - b
+Tensor mul(const Tensor& a, const Tensor& b);  // a · b
+Tensor div(const Tensor& a, const Tensor& b);  // a / b
 /// scale·x + shift.
 Tensor affine(const Tensor& x, double scale, double shift = 0);
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor sigmoid(const Tensor& x);
-Tensor relu(const Tensor& x);
+Tensor exp(const Tensor& x);      // eˣ
+Tensor log(const Tensor& x);      // natural logarithm
+Tensor tanh(const Tensor& x);     // hyperbolic tangent
+Tensor sigmoid(const Tensor& x);  // 1/(1 + e⁻ˣ)
+Tensor relu(const Tensor& x);     // max(x, 0)
 /// x·Φ(x), the exact (erf) form.
 Tensor gelu(const Tensor& x);
 
@@ -50,11 +50,11 @@ Tensor dropout(const Tensor& x, double p, uint64_t seed);
 Tensor dropout_add(const Tensor& x, const Tensor& residual, double p, uint64_t seed);
 
 // ---- Reductions --------------------------------------------------------------------------------------------------
-/// Sum / mean of all elements, shape [].
-Tensor sum(const Tensor& x);
-Tensor mean(const Tensor& x);
+Tensor sum(const Tensor& x);   // of all elements, shape []
+Tensor mean(const Tensor& x);  // of all elements, shape []
 /// Sum over one axis, which is removed (or kept as size 1).
 Tensor sum(const Tensor& x, int axis, bool keep_axis = false);
+/// Mean over one axis.
 Tensor mean(const Tensor& x, int axis, bool keep_axis = false);
 /// x summed over the axes along which `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
@@ -79,14 +79,14 @@ Tensor expand(const Tensor& x, const Shape& shape);
 /// a [..., M, K] · b [..., K, N] → [..., M, N]; leading axes broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
+/// What linear() applies to its result.
 enum class Act : uint8_t { none, relu, gelu, tanh, sigmoid };
 /// act(x Wᵀ + bias): x [..., I], weight [O, I], bias [O] or undefined → [..., O]. One pass over the output.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Act act = Act::none);
 
 // ---- Rows --------------------------------------------------------------------------------------------------------
-/// Over the last axis.
-Tensor softmax(const Tensor& x);
-Tensor log_softmax(const Tensor& x);
+Tensor softmax(const Tensor& x);      // over the last axis
+Tensor log_softmax(const Tensor& x);  // log softmax(x), over the last axis
 /// softmax over the last axis of x [B, Lq, Lk] with weights at positions ≥ the valid length exactly 0 and the others
 /// summing to 1; a length of 0 gives a zero row. lens holds B lengths, or B·Lq for one a row.
 Tensor masked_softmax(const Tensor& x, std::span<const int64_t> lens);
@@ -101,6 +101,7 @@ struct SumAndNorm {
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& gamma, const Tensor& beta,
                           double eps = 1e-5);
 
+/// Variants of the loss.
 struct CrossEntropyOptions {
   double label_smoothing = 0;  // (1-s)·one-hot + s/V
   int64_t ignore = -1;         // targets equal to this count nothing

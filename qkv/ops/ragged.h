@@ -19,7 +19,9 @@ struct TimeOrder {
   bool same_lengths = true;            // every step works on all sequences
 
   int64_t steps() const { return static_cast<int64_t>(begin.size()) - 1; }
+  /// Sequences that reach step t.
   int64_t count(int64_t t) const { return begin[static_cast<size_t>(t) + 1] - begin[static_cast<size_t>(t)]; }
+  /// The order of one direction.
   const std::vector<int64_t>& rows(bool backward) const { return backward ? backward_rows : forward_rows; }
 };
 
@@ -38,7 +40,9 @@ class Ragged {
   int64_t sequences() const { return static_cast<int64_t>(index_->offsets.size()) - 1; }
   int64_t rows() const { return index_->offsets.back(); }
   int64_t longest() const { return index_->time.steps(); }
+  /// First row of sequence b.
   int64_t begin(int64_t b) const { return index_->offsets[static_cast<size_t>(b)]; }
+  /// Rows of sequence b.
   int64_t length(int64_t b) const { return begin(b + 1) - begin(b); }
   const std::vector<int64_t>& offsets() const { return index_->offsets; }  // [B+1]
   const TimeOrder& time() const { return index_->time; }

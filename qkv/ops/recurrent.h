@@ -9,6 +9,7 @@
 
 namespace qkv {
 
+/// The cells there are.
 enum class CellKind : uint8_t { lstm, gru };
 template <>
 struct Names<CellKind> {
@@ -41,6 +42,7 @@ struct RecurrentInput {
   bool named = false;        // whether ids say which rows
 };
 
+/// What one layer gives.
 struct RecurrentResult {
   Tensor out;            // [T, H], packed like the input
   RecurrentState state;  // after each sequence's last step (the initial state of an empty sequence)

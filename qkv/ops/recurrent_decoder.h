@@ -17,6 +17,7 @@ struct DecoderCells {
   uint64_t dropout_seed = 0;
 };
 
+/// What recurrent_decoder() gives.
 struct DecoderResult {
   Tensor out;                         // [T, H], the top layer's state after each step
   Tensor context;                     // [T, W], what each step attended to

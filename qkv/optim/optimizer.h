@@ -31,6 +31,7 @@ class Optimizer {
  protected:
   /// Adds one zeroed moment a parameter under `prefix`; returns its index for moment().
   size_t add_moment(const char* prefix);
+  /// That moment of one parameter.
   const Tensor& moment(size_t index, size_t parameter) const { return moments_[index].tensors[parameter]; }
 
   /// Elements [begin, end) of one parameter: what one thread updates at a time.
@@ -58,6 +59,7 @@ class Optimizer {
   Tensor steps_;  // [parameters], f64
 };
 
+/// Constants of AdamW; the learning rate is an argument of step().
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
   bool l2 = false;            // torch.optim.Adam: decay enters the gradient
@@ -77,6 +79,7 @@ class AdamW final : public Optimizer {
   AdamWOptions options_;
 };
 
+/// Constants of Sgd; the learning rate is an argument of step().
 struct SgdOptions {
   double momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false;

@@ -7,6 +7,7 @@
 
 namespace qkv {
 
+/// The curves after the warm-up.
 enum class ScheduleKind : uint8_t { constant, linear, cosine, inverse_sqrt };
 template <>
 struct Names<ScheduleKind> {
@@ -30,6 +31,7 @@ struct Schedule {
   double final = 0;               // where linear and cosine end, as a fraction of the peak
 };
 
+/// The rate of update t.
 double learning_rate(const Schedule& schedule, int64_t t);
 
 }  // namespace qkv

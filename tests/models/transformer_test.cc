@@ -156,7 +156,7 @@ TEST(Gpt, StepsEqualTheWhole) {
       config.positions = parse<Positions>(positions);
       config.attention = mechanism;
       if ((config.positions == Positions::alibi || config.positions == Positions::rotary) &&
-          config.attention != "multi-head") {
+          config.attention.name() != "multi-head") {
         Rng any(1);
         EXPECT_THROW(Gpt(config, any), ConfigError) << positions << " " << mechanism;
         continue;
@@ -255,7 +255,7 @@ TEST(Gpt, Gradients) {
     config.width = 4;
     config.layers = 1;
     config.attention = mechanism;
-    config.positions = config.attention == "multi-head" ? Positions::rotary : Positions::learned;
+    config.positions = config.attention.name() == "multi-head" ? Positions::rotary : Positions::learned;
     config.dropout = 0.2;
     Rng rng(3);
     Gpt model(config, rng);

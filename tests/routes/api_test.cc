@@ -334,7 +334,7 @@ TracedExample flat_example(int64_t tokens, int64_t heads) {
   TracedExample e;
   AttentionTrace t{
       .site = "self", .layer = 0, .B = 1, .H = heads, .Lq = tokens, .Lk = tokens, .causal = false, .scores = {}};
-  t.scores = [tokens](const kernels::ScoreWindow& w) {
+  t.scores = [tokens](const ScoreWindow& w) {
     return Tensor::full({w.row_end - w.row_begin, tokens}, 1.0 / static_cast<double>(tokens));
   };
   e.attention.push_back(t);
