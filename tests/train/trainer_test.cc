@@ -8,6 +8,7 @@
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/train/session.h"
 #include "train/tiny_task.h"
 
 namespace qkv {
@@ -231,6 +232,12 @@ TEST(Trainer, MoreEpochsOnResume) {
   EXPECT_EQ(trainer.run().state.epoch, 6);
   EXPECT_EQ(weights(task), trained(with({{"epochs", "6"}})));
   EXPECT_EQ(RunFolder::open(temp / "run", find_tiny).settings().get_integer("epochs"), 6);
+}
+
+TEST(Trainer, ContinuesOnlyWhereThereIsAFolder) {
+  const auto task = testing::make_tiny(testing::tiny_settings(), "");
+  Trainer trainer(*task, {});
+  EXPECT_THROW(trainer.resume(), ConfigError);
 }
 
 }  // namespace
