@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = "base kernels core ops nn optim models io view data tasks train lab routes serve app".split()
+LAYERS = "base kernels core ops nn optim models io figures data tasks train study view report lab routes serve app".split()
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JSON_PARSE = re.compile(r"\bjson::(parse|accept|from_\w+)\(", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

@@ -2,8 +2,11 @@
 #include "qkv/app/console.h"
 
 #include <cstdio>
+#include <utility>
 
-#include "qkv/train/session.h"
+#include "qkv/app/run_commands.h"
+#include "qkv/core/autograd.h"
+#include "qkv/report/metric_text.h"
 #include "qkv/view/text.h"
 
 namespace qkv::app {
@@ -58,6 +61,19 @@ void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
   while (line.back() == ' ') line.pop_back();
   std::fprintf(out_, "%s\n", line.c_str());
   std::fflush(out_);
+}
+
+TrainObserver* RunsConsole::on_start(const std::string& label, const RunFolder&, Task& task) {
+  if (!opening_.empty()) print_notes(task);
+  console_.reset();  // its handlers of signals are those of before again
+  console_ = std::make_unique<ConsoleObserver>(label, std::exchange(opening_, ""), out_);
+  return console_.get();
+}
+
+void RunsConsole::on_result(const RunFolder& run, Task& task, const SessionResult& result) {
+  const NoGrad no_grad;
+  reported_.push_back(reported_run(run, task, result));
+  save_run_report(task, reported_.back());
 }
 
 }  // namespace qkv::app

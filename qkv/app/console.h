@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "qkv/report/run_report.h"
 #include "qkv/train/trainer.h"
 #include "qkv/view/progress.h"
 
@@ -44,6 +45,24 @@ class ConsoleObserver final : public TrainObserver {
   InterruptGuard interrupt_;
   std::unique_ptr<Progress> progress_;
   StepReport last_;
+};
+
+/// Shows several trainings, one after the other, and writes the report of each when it ends.
+class RunsConsole final : public RunsObserver {
+ public:
+  /// `opening` is said once, with what the first task has to say about its data; empty: neither.
+  RunsConsole(std::string opening, std::FILE* out) : opening_(std::move(opening)), out_(out) {}
+
+  TrainObserver* on_start(const std::string& label, const RunFolder& run, Task& task) override;
+  void on_result(const RunFolder& run, Task& task, const SessionResult& result) override;
+  int signal() const { return console_ ? console_->signal() : 0; }
+  const std::vector<ReportedRun>& reported() const { return reported_; }
+
+ private:
+  std::string opening_;
+  std::FILE* out_;
+  std::unique_ptr<ConsoleObserver> console_;
+  std::vector<ReportedRun> reported_;
 };
 
 }  // namespace qkv::app

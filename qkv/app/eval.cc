@@ -8,6 +8,7 @@
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/report/metric_text.h"
 #include "qkv/tasks/knowledge/knowledge.h"
 #include "qkv/view/table.h"
 #include "qkv/view/text.h"
@@ -33,11 +34,11 @@ void print_tables(const Evaluation& e) {
   std::fputs(terminal_table(figures, terminal).c_str(), stdout);
   for (const std::string& note : e.notes) std::printf("%s\n", note.c_str());
   for (const Breakdown& b : e.breakdowns) {
-    Table table{.header = {b.by, b.figure, "cases"}};
+    Table table{.header = {b.by, metric_label(b.metric), "cases"}};
     for (size_t i = 0; i < b.x.size(); ++i) {
       std::string group = group_name(b, i);
       if (b.trained_to > 0 && b.x[i] > b.trained_to) group += " (not trained on)";
-      table.rows.push_back({group, metric_text(b.name, b.y[i]), std::to_string(b.counts[i])});
+      table.rows.push_back({group, metric_text(b.metric, b.y[i]), std::to_string(b.counts[i])});
     }
     std::fputs(("\n" + terminal_table(table, terminal)).c_str(), stdout);
   }

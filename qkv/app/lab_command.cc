@@ -58,7 +58,7 @@ Drawing picture_of(const Experiment& experiment, const Result& result, int64_t n
   if (n > count) {
     throw ConfigError("--picture " + std::to_string(n) + ": '" + experiment.name + "' has " + std::to_string(count));
   }
-  return draw_picture(result.pictures[static_cast<size_t>(n - 1)]);
+  return lab::draw_picture(result.pictures[static_cast<size_t>(n - 1)]);
 }
 
 int run_one(const Experiment& experiment, const Arguments& arguments) {
@@ -116,7 +116,7 @@ void save_all(const std::vector<Finished>& all, const std::string& path) {
   }
   std::vector<Drawing> drawings;
   for (const Finished& f : all) {
-    if (!f.result.pictures.empty()) drawings.push_back(draw_picture(f.result.pictures[0]));
+    if (!f.result.pictures.empty()) drawings.push_back(lab::draw_picture(f.result.pictures[0]));
   }
   save_drawing(arrange("The attention lab", std::move(drawings), 2), path);
 }

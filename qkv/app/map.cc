@@ -7,8 +7,8 @@
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
-#include "qkv/train/trace_maps.h"
-#include "qkv/view/report.h"
+#include "qkv/report/report.h"
+#include "qkv/report/trace_maps.h"
 
 namespace qkv::app {
 namespace {

@@ -7,8 +7,9 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
-#include "qkv/train/run_report.h"
-#include "qkv/train/trace_maps.h"
+#include "qkv/report/metric_text.h"
+#include "qkv/report/trace_maps.h"
+#include "qkv/view/table.h"
 #include "qkv/view/text.h"
 
 namespace qkv::app {

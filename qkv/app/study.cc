@@ -6,11 +6,12 @@
 #include <sstream>
 
 #include "qkv/app/cli.h"
-#include "qkv/app/knowledge_study.h"
+#include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
-#include "qkv/tasks/knowledge/knowledge.h"
+#include "qkv/report/study_report.h"
+#include "qkv/view/table.h"
 
 namespace qkv::app {
 namespace {
@@ -20,7 +21,7 @@ constexpr const char* kFooter =
     "  qkv study knowledge                       invented people: what reading is for, in a few minutes\n"
     "  qkv study knowledge --data birthplace     the real study (hours; Ctrl-C any time)\n"
     "  qkv study knowledge --data birthplace --rows rotary --epochs 100\n"
-    "  qkv study --resume runs/study-knowledge   goes on, to the same bits\n"
+    "  qkv study --resume runs/study-knowledge   continues, to the same bits\n"
     "  qkv study --resume runs/study-knowledge --epochs 400   reads on further\n"
     "\nThe folder holds one run for each part, results.json and report.html.\n";
 
@@ -54,7 +55,7 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
       ->take_last()
       ->type_name("N");
   cli.add_option("--out", a.out, "the study's folder [runs/study-knowledge]")->take_last()->type_name("DIR");
-  cli.add_option("--resume", a.resume, "go on with this study")->type_name("DIR");
+  cli.add_option("--resume", a.resume, "continue this study")->type_name("DIR");
   cli.add_flag("--json", a.json, "one JSON object with all results on standard output");
   add_threads(cli);
   cli.footer(kFooter);
@@ -62,7 +63,9 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   if (!parse(cli, arguments)) return false;
   std::istringstream list(rows);
   for (std::string row; std::getline(list, row, ',');) o.rows.push_back(row);
-  if (o.rows.empty()) o.rows = study_row_names();
+  if (o.rows.empty()) {
+    for (const StudyRow& row : study_rows()) o.rows.emplace_back(row.name);
+  }
   for (const std::string& row : o.rows) study_row(row);
   return true;
 }
@@ -70,7 +73,7 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
 Arguments stored_arguments(const std::string& folder) {
   const std::string file = folder + "/study.json";
   if (std::error_code error; !std::filesystem::exists(file, error)) {
-    throw IoError("no study in " + folder + ": there is no study.json; runs go on with 'qkv train --resume'");
+    throw IoError("no study in " + folder + ": there is no study.json; runs continue with 'qkv train --resume'");
   }
   return JsonObject(read_json(file, "the record of a study"), file).texts("arguments");
 }
@@ -116,17 +119,15 @@ int run_study(const Arguments& arguments) {
   // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
   const Arguments kept =
       resumed.empty() ? all : joined(stored_arguments(resumed), without(without(arguments, "--resume"), "--rows"));
-  options.command = command_of(kept);
   write_file_atomic(options.folder + "/study.json", Json{{"arguments", kept}}.dump(2) + "\n");
-  std::FILE* const out = a.json ? stderr : stdout;
-  const int signal = run_knowledge_study(options, out);
-  if (signal != 0) {
-    std::fprintf(stderr, "qkv: stopped, saved; go on with: qkv study --resume %s\n", options.folder.c_str());
-    return 128 + signal;
+  RunsConsole console("", a.json ? stderr : stdout);
+  if (!run_knowledge_study(options, &console)) {
+    std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv study --resume %s\n", options.folder.c_str());
+    return 128 + console.signal();
   }
   const std::vector<StudyResult> results = study_results(options.folder);
   const Baseline baseline = study_baseline(options);
-  save_study_report(options, results, baseline);
+  save_study_report(options, results, baseline, command_of(kept));
   if (a.json) {
     std::printf("%s\n", study_json(options, results).c_str());
   } else {

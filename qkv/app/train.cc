@@ -5,8 +5,9 @@
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
+#include "qkv/core/autograd.h"
 #include "qkv/kernels/simd_target.h"
-#include "qkv/train/session.h"
+#include "qkv/report/run_report.h"
 
 namespace qkv::app {
 namespace {
@@ -68,9 +69,13 @@ int train_in(RunFolder& run, Task& task, const TrainArguments& a) {
   print_notes(task);
   ConsoleObserver console(run_label(run), opening_line(run.path(), run.spec(), run.settings()), out);
   const SessionResult result = run_session(run, task, &console);
+  if (!result.training.interrupted) {
+    const NoGrad no_grad;
+    save_run_report(task, reported_run(run, task, result));
+  }
   if (a.json) std::printf("%s\n", result_json(result, run.settings()).c_str());
   if (result.training.interrupted) {
-    std::fprintf(stderr, "qkv: stopped after step %lld, saved; go on with: qkv train --resume %s\n",
+    std::fprintf(stderr, "qkv: stopped after step %lld, saved; continue with: qkv train --resume %s\n",
                  static_cast<long long>(result.training.state.step), run.path().c_str());
     return 128 + console.signal();
   }

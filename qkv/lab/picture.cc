@@ -9,14 +9,7 @@ namespace qkv::lab {
 
 Drawing draw_picture(const Picture& picture) {
   if (const auto* plot = std::get_if<Plot>(&picture)) return draw_plot(*plot);
-  const Maps& m = std::get<Maps>(picture);
-  if (m.maps.size() == 1) {
-    HeatMap map = m.maps[0];
-    map.title = m.title;
-    map.caption = m.caption;
-    return draw_heatmap(map);
-  }
-  return draw_heatmaps(m.title, m.maps, m.columns, m.caption);
+  return draw_maps(std::get<Maps>(picture));
 }
 
 std::string terminal_picture(const Picture& picture, const Terminal& terminal) {

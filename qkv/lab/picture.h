@@ -12,14 +12,6 @@
 
 namespace qkv::lab {
 
-/// Several heat maps under one title.
-struct Maps {
-  std::string title;
-  std::vector<HeatMap> maps;
-  int columns = 2;
-  std::string caption;
-};
-
 using Picture = std::variant<Plot, Maps>;
 
 Drawing draw_picture(const Picture& picture);

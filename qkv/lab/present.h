@@ -4,7 +4,7 @@
 #include <string>
 
 #include "qkv/lab/experiment.h"
-#include "qkv/view/report.h"
+#include "qkv/report/report.h"
 #include "qkv/view/table.h"
 
 namespace qkv::lab {

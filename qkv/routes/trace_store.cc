@@ -7,8 +7,9 @@
 #include <limits>
 
 #include "qkv/base/budget.h"
-#include "qkv/ops/ops.h"
+#include "qkv/core/autograd.h"
 #include "qkv/routes/parts.h"
+#include "qkv/tasks/rollout.h"
 
 namespace qkv::routes {
 namespace {
@@ -110,19 +111,6 @@ void Trace::each_row(const TraceSite& site, const MapWindow& window, See&& see) 
   }
 }
 
-Tensor Trace::mean_of_heads(const TraceSite& site, int64_t layer) const {
-  Tensor mean = Tensor::zeros({site.Lq, site.Lk});
-  for (int64_t h = 0; h < site.H; ++h) {
-    each_row(site, {.layer = layer, .head = h, .row_end = site.Lq}, [&](int64_t i, const float* row) {
-      float* to = mean.f32() + i * site.Lk;
-      for (int64_t j = 0; j < site.Lk; ++j) {
-        if (!std::isnan(row[j])) to[j] += row[j] / static_cast<float>(site.H);
-      }
-    });
-  }
-  return mean;
-}
-
 Tensor Trace::rollout(const TraceSite& site, int64_t layers) const {
   check(site.Lq == site.Lk && site.rows_are_target == site.columns_are_target,
         "a rollout needs self-attention: its queries are its keys", "what");
@@ -133,21 +121,7 @@ Tensor Trace::rollout(const TraceSite& site, int64_t layers) const {
                      "what");
   }
   check_weights(site, layers);
-  const NoGrad no_grad;
-  Tensor product;
-  for (int64_t l = 0; l < layers; ++l) {
-    Tensor step = mean_of_heads(site, l);  // [L, L]
-    for (int64_t i = 0; i < site.Lq; ++i) {
-      float* row = step.f32() + i * site.Lk;
-      float sum = 0;
-      for (int64_t j = 0; j < site.Lk; ++j) sum += row[j];
-      // A row that sees nothing passes only itself on.
-      for (int64_t j = 0; j < site.Lk; ++j) row[j] = sum > 0 ? row[j] / (2 * sum) : 0;
-      row[i] += sum > 0 ? 0.5F : 1.0F;
-    }
-    product = l == 0 ? step : matmul(step, product);
-  }
-  return product;
+  return attention_rollout(std::span(site.layers).first(static_cast<size_t>(layers)));
 }
 
 Tensor Trace::map(const TraceSite& site, const MapWindow& w) const {

@@ -24,7 +24,7 @@ struct TraceSite {
 enum class MapKind : uint8_t {
   weights,
   scores,   // what the normaliser is given
-  rollout,  // weights from the first layer through this one: the product of (mean of the heads + I)/2
+  rollout,  // from the first layer through this one: attention_rollout
 };
 
 /// A rectangle of one head's map; pool > 1 takes the largest of pool x pool cells.
@@ -67,7 +67,6 @@ class Trace {
   /// see(i, weights) for each row of the window, all columns.
   template <class See>
   void each_row(const TraceSite& site, const MapWindow& window, See&& see) const;
-  Tensor mean_of_heads(const TraceSite& site, int64_t layer) const;
   /// [Lq, Lk]; every row sums to 1. Throws RouteError 400 for a site whose queries are not its keys.
   Tensor rollout(const TraceSite& site, int64_t layers) const;
   std::string id_, weights_;

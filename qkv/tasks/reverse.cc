@@ -74,7 +74,7 @@ class Reverse final : public Task {
 
   Metrics validate() override { return figures(sets_.validation, run(sets_.validation)); }
 
-  Goal goal() const override { return {"exact_match", true, 1.0}; }
+  Goal goal() const override { return {"exact_match", 1.0}; }
 
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
@@ -246,7 +246,7 @@ Evaluation Reverse::evaluate(const std::string& data) {
     add_errors(result, longer, beyond, kErrorsShown - result.errors.size());
   }
   Breakdown lengths{
-      .name = "exact_match_by_length", .by = "length", .figure = "exact match", .x = {}, .y = {}, .counts = {}};
+      .name = "exact_match_by_length", .by = "length", .metric = "exact_match", .x = {}, .y = {}, .counts = {}};
   lengths.trained_to = static_cast<double>(max_length_);
   for (const auto& [length, n] : by_length) {
     lengths.x.push_back(static_cast<double>(length));

@@ -6,21 +6,17 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "qkv/base/error.h"
 #include "qkv/base/settings.h"
-#include "qkv/models/sampling.h"
+#include "qkv/figures/figures.h"
 #include "qkv/nn/context.h"
 #include "qkv/nn/module.h"
+#include "qkv/tasks/metrics.h"
+#include "qkv/tasks/prediction.h"
 
 namespace qkv {
-
-class Report;
-
-/// Named figures in the order they are shown.
-using Metrics = std::vector<std::pair<std::string, double>>;
 
 /// What one batch gives the trainer.
 struct BatchLoss {
@@ -32,32 +28,14 @@ struct BatchLoss {
 /// Which validation figure decides early stopping and the best checkpoint.
 struct Goal {
   std::string metric = "loss";
-  bool higher_is_better = false;
   double stop_at = 0;  // training ends when the figure reaches this (use ±infinity for never)
-};
-
-struct DecodeOptions {
-  int64_t beam = 1;
-  double length_penalty = 0;
-  int64_t max_length = 0;  // 0: the task's own limit
-  int64_t n_best = 1;
-  bool align = false;  // also which source word each target word looked at
-  /// Draw tokens instead of searching: for tasks that write text (Task::samples).
-  std::optional<SampleOptions> sample = {};
-};
-
-struct Prediction {
-  std::string text = {};
-  double score = 0;                        // log probability
-  std::string alignment = {};              // "0-0 1-2 …": source word - target word, where asked for
-  std::optional<double> probability = {};  // of an answer that is one of a few: shown beside it
 };
 
 /// One figure for each of several groups of cases: exact match by length, accuracy by class.
 struct Breakdown {
   std::string name = {};    // "exact_match_by_length"
   std::string by = {};      // "length"
-  std::string figure = {};  // "exact match"
+  std::string metric = {};  // "exact_match"
   std::vector<double> x = {}, y = {};
   std::vector<int64_t> counts = {};      // cases in each group
   double trained_to = 0;                 // groups above this were never trained on (0: no such border)
@@ -78,11 +56,9 @@ struct Evaluation {
 };
 
 /// A picture a model saw, and the grid of patches that became its tokens.
-struct TracedPicture {
-  int64_t width = 0, height = 0, channels = 1;  // 1 grey, 3 colour
-  std::vector<uint8_t> pixels = {};             // [height, width, channels]
-  int64_t patch_rows = 0, patch_columns = 0;    // tokens after the class token, row by row
-  int64_t first_patch = 1;                      // index of the first patch among the tokens
+struct TracedPicture : Bitmap {
+  int64_t patch_rows = 0, patch_columns = 0;  // tokens after the class token, row by row
+  int64_t first_patch = 1;                    // index of the first patch among the tokens
 };
 
 /// A token that might have come next, and how likely the model held it.
@@ -153,11 +129,8 @@ class Task {
   /// Lines a user should read before training: what was left out of the data and where.
   virtual std::vector<std::string> notes() { return {}; }
 
-  /// Adds what only this task can show to a run's report, after its figures and before its maps.
-  virtual void add_to_report(Report& report, const Evaluation& evaluation) {
-    static_cast<void>(report);
-    static_cast<void>(evaluation);
-  }
+  /// What only this task can show in a run's report, after its figures and before its maps.
+  virtual std::vector<Section> report_sections() { return {}; }
 
   /// Files besides the weights that a run needs (tokenizer models); written once into / read from the run folder.
   virtual void save_assets(const std::string& folder) const { static_cast<void>(folder); }

@@ -93,7 +93,7 @@ class Text final : public Task {
     return language_loss(*model_, examples_of(stream_, part), ctx);
   }
   Metrics validate() override { return figures(corpus().val); }
-  Goal goal() const override { return {"loss", false, -std::numeric_limits<double>::infinity()}; }
+  Goal goal() const override { return {"loss", -std::numeric_limits<double>::infinity()}; }
 
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,

@@ -2,23 +2,14 @@
 #include "qkv/train/session.h"
 
 #include <cmath>
-#include <limits>
+#include <filesystem>
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/figures/number.h"
 #include "qkv/io/json.h"
-#include "qkv/train/run_report.h"
-#include "qkv/view/text.h"
 
 namespace qkv {
-namespace {
-
-bool is_share(const std::string& name) {
-  return name.find("match") != std::string::npos || name.find("accuracy") != std::string::npos;
-}
-
-}  // namespace
-
 std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings) {
   const std::string& from = settings.get_text("from");
   if (from.empty()) return spec.make(settings, "");
@@ -44,6 +35,29 @@ void load_start(Task& task, const Settings& settings) {
   }
 }
 
+TrainerOptions trainer_options(const Settings& s) {
+  TrainerOptions o;
+  o.seed = static_cast<uint64_t>(s.get_integer("seed"));
+  o.epochs = s.get_integer("epochs");
+  o.steps = s.get_integer("steps");
+  o.accumulate = s.get_integer("accumulate");
+  o.optimizer = s.get<OptimizerKind>("optimizer");
+  o.lr = s.get_number("lr");
+  o.weight_decay = s.get_number("weight-decay");
+  o.momentum = s.get_number("momentum");
+  o.clip = s.get_number("clip");
+  o.schedule = s.get<ScheduleKind>("schedule");
+  o.warmup = s.get_integer("warmup");
+  o.final_lr = s.get_number("final-lr");
+  o.eval_every = s.get_integer("eval-every");
+  o.checkpoint_every = s.get_integer("checkpoint-every");
+  o.keep = s.get_integer("keep");
+  o.average = s.get_integer("average");
+  o.patience = s.get_integer("patience");
+  o.log_every = s.get_integer("log-every");
+  return o;
+}
+
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer) {
   SessionResult result;
   result.run = folder.path();
@@ -62,8 +76,24 @@ SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer
   const NoGrad no_grad;
   result.evaluation = task.evaluate("");
   write_file_atomic(folder.path() + "/result.json", result_json(result, folder.settings()) + "\n");
-  const std::vector<ReportedRun> runs{reported_run(folder, task, result)};
-  save_report(folder.path() + "/report.html", runs, &task);
+  return result;
+}
+
+StartedRun open_or_create(const std::string& path, const TaskSpec& spec, const Settings& settings) {
+  if (std::error_code error; std::filesystem::exists(path + "/config.json", error)) {
+    RunFolder run = RunFolder::open(path);
+    auto task = run.make_task();
+    return {std::move(run), std::move(task)};
+  }
+  auto task = make_new_task(spec, settings);
+  return {RunFolder::create(path, spec, settings, *task), std::move(task)};
+}
+
+SessionResult run_watched(StartedRun& run, const std::string& label, RunsObserver* observer) {
+  run.folder.lock();
+  TrainObserver* const watching = observer != nullptr ? observer->on_start(label, run.folder, *run.task) : nullptr;
+  SessionResult result = run_session(run.folder, *run.task, watching);
+  if (observer != nullptr && !result.training.interrupted) observer->on_result(run.folder, *run.task, result);
   return result;
 }
 
@@ -88,37 +118,8 @@ std::string result_json(const SessionResult& r, const Settings& settings) {
   return j.dump();
 }
 
-Spread spread_of(const std::vector<double>& values) {
-  Spread s;
-  if (values.empty()) return s;
-  const auto n = static_cast<double>(values.size());
-  for (const double v : values) s.mean += v / n;
-  for (const double v : values) s.variance += (v - s.mean) * (v - s.mean) / n;
-  return s;
-}
-
-std::string metric_label(const std::string& name) {
-  std::string label = name;
-  for (char& c : label) {
-    if (c == '_') c = ' ';
-  }
-  return label;
-}
-
-std::string metric_text(const std::string& name, double value) {
-  if (is_share(name)) return format_number(value * 100, 4) + "%";
-  return format_number(value, 4);
-}
-
 std::string group_name(const Breakdown& b, size_t i) {
   return b.labels.empty() ? format_number(b.x[i], 9) : b.labels[i];
-}
-
-double metric_of(const Metrics& metrics, const std::string& name) {
-  for (const auto& [key, value] : metrics) {
-    if (key == name) return value;
-  }
-  return std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// One training from start or checkpoint to result.json and report.html.
+// One training from start or checkpoint to result.json; several in a row, watched.
 #pragma once
 
 #include <string>
@@ -24,27 +24,42 @@ std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settin
 /// when their models differ.
 void load_start(Task& task, const Settings& settings);
 
+/// What the options of training_settings() say.
+TrainerOptions trainer_options(const Settings& settings);
+
 /// Trains in the folder (from its newest checkpoint when there is one, else as load_start says), then evaluates the
-/// weights load_weights() picks and writes result.json and report.html. Interrupted, it only trains. Throws what
-/// Trainer::run does.
+/// weights load_weights() picks and writes result.json. Interrupted, it only trains. Throws what Trainer::run does.
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer = nullptr);
+
+/// The run in that folder, or a new one of these settings where there is none, with its task.
+struct StartedRun {
+  RunFolder folder;
+  std::unique_ptr<Task> task;
+};
+StartedRun open_or_create(const std::string& path, const TaskSpec& spec, const Settings& settings);
+
+/// Watches several trainings, one after the other.
+class RunsObserver {
+ public:
+  virtual ~RunsObserver() = default;
+  /// A training begins or continues; the answer watches it and may stop it (null: nobody does).
+  virtual TrainObserver* on_start(const std::string& label, const RunFolder& run, Task& task) {
+    static_cast<void>(label), static_cast<void>(run), static_cast<void>(task);
+    return nullptr;
+  }
+  /// A training came to its end; the task has the weights it settled on.
+  virtual void on_result(const RunFolder& run, Task& task, const SessionResult& result) {
+    static_cast<void>(run), static_cast<void>(task), static_cast<void>(result);
+  }
+};
+/// run_session with the folder locked, watched from start to result.
+SessionResult run_watched(StartedRun& run, const std::string& label, RunsObserver* observer);
 
 /// One JSON object on one line: run, task, attention, seed, parameters, epochs, steps, stopped, train_loss, every
 /// figure of the evaluation, every breakdown as an object from group to figure, seconds.
 std::string result_json(const SessionResult& result, const Settings& settings);
 
-/// Mean and variance of a curve over the evaluations of a run.
-struct Spread {
-  double mean = 0, variance = 0;
-};
-Spread spread_of(const std::vector<double>& values);
-
-/// "exact_match" → "exact match"; "0.9915" → "99.15%" for figures between 0 and 1 that are shares.
-std::string metric_label(const std::string& name);
-std::string metric_text(const std::string& name, double value);
 /// Group i of a breakdown as it is shown: its label, or its number.
 std::string group_name(const Breakdown& breakdown, size_t i);
-/// The figure of that name, or NaN.
-double metric_of(const Metrics& metrics, const std::string& name);
 
 }  // namespace qkv

@@ -40,29 +40,6 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainerOptions& o, const std::ve
 
 }  // namespace
 
-TrainerOptions trainer_options(const Settings& s) {
-  TrainerOptions o;
-  o.seed = static_cast<uint64_t>(s.get_integer("seed"));
-  o.epochs = s.get_integer("epochs");
-  o.steps = s.get_integer("steps");
-  o.accumulate = s.get_integer("accumulate");
-  o.optimizer = s.get<OptimizerKind>("optimizer");
-  o.lr = s.get_number("lr");
-  o.weight_decay = s.get_number("weight-decay");
-  o.momentum = s.get_number("momentum");
-  o.clip = s.get_number("clip");
-  o.schedule = s.get<ScheduleKind>("schedule");
-  o.warmup = s.get_integer("warmup");
-  o.final_lr = s.get_number("final-lr");
-  o.eval_every = s.get_integer("eval-every");
-  o.checkpoint_every = s.get_integer("checkpoint-every");
-  o.keep = s.get_integer("keep");
-  o.average = s.get_integer("average");
-  o.patience = s.get_integer("patience");
-  o.log_every = s.get_integer("log-every");
-  return o;
-}
-
 Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, TrainObserver* observer)
     : task_(task),
       options_(options),
@@ -70,7 +47,8 @@ Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, T
       observer_(observer),
       parameters_(parameters_of(task)),
       optimizer_(make_optimizer(options, parameters_)),
-      goal_(task.goal()) {
+      goal_(task.goal()),
+      higher_is_better_(metric_kind(goal_.metric).higher_is_better) {
   for (NamedParameter& p : parameters_) p.value.set_requires_grad(true);
   options_.keep = std::max(options_.keep, options_.average);
   state_.seed = options.seed;
@@ -82,7 +60,7 @@ Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, T
 }
 
 void Trainer::resume() {
-  if (folder_ == nullptr) throw ConfigError("[trainer] resume() needs the folder of a run to continue from");
+  if (folder_ == nullptr) throw ConfigError("a training without a folder has no checkpoint to continue from");
   const std::vector<int64_t> steps = folder_->checkpoints();
   if (steps.empty()) return;
   folder_->remove_average();
@@ -203,7 +181,7 @@ void Trainer::report(int64_t tokens) {
 
 bool Trainer::better(double value) const {
   if (state_.best_step < 0) return true;
-  return goal_.higher_is_better ? value > state_.best : value < state_.best;
+  return higher_is_better_ ? value > state_.best : value < state_.best;
 }
 
 void Trainer::evaluate() {
@@ -229,7 +207,7 @@ void Trainer::evaluate() {
   } else {
     ++state_.evaluations_since_best;
   }
-  if (goal_.higher_is_better ? value >= goal_.stop_at : value <= goal_.stop_at) {
+  if (higher_is_better_ ? value >= goal_.stop_at : value <= goal_.stop_at) {
     state_.stopped = "goal";
   } else if (options_.patience > 0 && state_.evaluations_since_best >= options_.patience) {
     state_.stopped = "patience";

@@ -22,8 +22,6 @@ struct TrainerOptions {
   double final_lr = 0;
   int64_t eval_every = 0, checkpoint_every = 0, keep = 2, average = 0, patience = 0, log_every = 20;
 };
-/// Reads what training_settings() declares.
-TrainerOptions trainer_options(const Settings& settings);
 
 /// One update, for progress bars.
 struct StepReport {
@@ -59,8 +57,8 @@ class Trainer {
   /// `folder` null: nothing is written. `observer` may be null. Neither is owned.
   Trainer(Task& task, const TrainerOptions& options, RunFolder* folder = nullptr, TrainObserver* observer = nullptr);
 
-  /// Goes on from the newest checkpoint in the folder; from the beginning when there is none.
-  /// Throws IoError on a checkpoint that is damaged or of another model.
+  /// Continues from the newest checkpoint in the folder; from the beginning when there is none.
+  /// Throws IoError on a checkpoint that is damaged or of another model, ConfigError without a folder.
   void resume();
   /// Trains to the end or until the observer stops it. Throws Error naming the step when the loss or a gradient is
   /// NaN or infinite (the last checkpoint stays), IoError when a checkpoint cannot be written.
@@ -90,6 +88,7 @@ class Trainer {
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   Goal goal_;
+  bool higher_is_better_;
   TrainState state_;
   std::unique_ptr<MetricsLog> log_;
   EvaluationRecord last_;

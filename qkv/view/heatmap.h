@@ -4,35 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "qkv/figures/figures.h"
 #include "qkv/view/drawing.h"
 #include "qkv/view/terminal.h"
 
 namespace qkv {
-
-/// What the ends of the colour map stand for.
-enum class MapScale {
-  kUnit,     // 0 … 1: weights, comparable between maps
-  kRow,      // 0 … the row's largest value
-  kAuto,     // smallest … largest visible value
-  kCentered  // -m … m with m the largest magnitude: scores, differences, lift
-};
-
-/// One value a cell, row-major: rows are queries, columns keys. A hidden (masked) cell is hatched, and so is NaN.
-struct HeatMap {
-  std::string title = {};
-  std::string row_title = "query", column_title = "key", value_title = "weight";
-  std::string caption = {};
-  int64_t rows = 0, columns = 0;
-  std::vector<float> values = {};                                // [rows, columns]
-  std::vector<uint8_t> hidden = {};                              // [rows, columns], 1 = masked; empty: none
-  std::vector<std::string> row_labels = {}, column_labels = {};  // any bytes; empty: 0, 1, 2, …
-  MapScale scale = MapScale::kUnit;
-  std::optional<std::pair<double, double>> range = {};  // overrides what the scale would choose
-  bool numbers = false;                                 // the value inside each cell, where it fits
-};
 
 /// Throws ShapeError when there is no cell or a list does not fit rows and columns.
 void check_map(const HeatMap& map);
@@ -64,6 +42,8 @@ Box heatmap_cells(const HeatMap& map);
 /// Small multiples: maps under their titles, `columns` to a row, one colour bar for all where their scales are equal.
 Drawing draw_heatmaps(const std::string& title, const std::vector<HeatMap>& maps, int columns,
                       const std::string& caption = "");
+/// One map alone under the title and with the caption, several as small multiples.
+Drawing draw_maps(const Maps& maps);
 
 /// First row: column labels; first column: row labels; hidden cells are spelled "masked".
 std::string heatmap_csv(const HeatMap& map);

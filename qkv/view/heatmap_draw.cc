@@ -328,4 +328,12 @@ Drawing draw_heatmaps(const std::string& title, const std::vector<HeatMap>& maps
   return with_bar;
 }
 
+Drawing draw_maps(const Maps& m) {
+  if (m.maps.size() != 1) return draw_heatmaps(m.title, m.maps, m.columns, m.caption);
+  HeatMap map = m.maps[0];
+  map.title = m.title;
+  map.caption = m.caption;
+  return draw_heatmap(map);
+}
+
 }  // namespace qkv

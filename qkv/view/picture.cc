@@ -43,7 +43,8 @@ Drawing draw_tile(const std::shared_ptr<const Tile>& tile, const Size& size, dou
 
 }  // namespace
 
-Raster raster_of(std::span<const uint8_t> bytes, int64_t rows, int64_t columns, int64_t channels) {
+Raster raster_of(const Bitmap& bitmap) {
+  const auto& [columns, rows, channels, bytes] = bitmap;
   const bool sizes = rows >= 1 && columns >= 1 && (channels == 1 || channels == 3);
   if (!sizes || static_cast<int64_t>(bytes.size()) != rows * columns * channels) {
     throw ShapeError("[picture] " + std::to_string(bytes.size()) + " bytes are not " + std::to_string(rows) + "x" +

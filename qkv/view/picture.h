@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "qkv/figures/figures.h"
 #include "qkv/view/color.h"
 #include "qkv/view/drawing.h"
 
@@ -17,8 +18,8 @@ struct Raster {
   std::vector<Rgb> colors = {};  // [rows, columns]
 };
 
-/// bytes [rows, columns, channels], one channel (grey) or three. Throws ShapeError when the count does not fit.
-Raster raster_of(std::span<const uint8_t> bytes, int64_t rows, int64_t columns, int64_t channels);
+/// Throws ShapeError when the count of bytes does not fit, or there are neither one nor three channels.
+Raster raster_of(const Bitmap& bitmap);
 
 /// The picture in grey, each pixel tinted by the weight of the patch it lies in, up to the largest weight: patches
 /// that got nothing stay grey. `weights` is [patch_rows, patch_columns], none negative. Throws ShapeError.

@@ -2,19 +2,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "qkv/figures/figures.h"
 #include "qkv/view/terminal.h"
 
 namespace qkv {
-
-/// Cells are plain text. A column whose cells are all numbers (signs, units and % allowed) is aligned to the right.
-/// Rows may be shorter than the header.
-struct Table {
-  std::string title = {};
-  std::vector<std::string> header = {};
-  std::vector<std::vector<std::string>> rows = {};
-};
 
 /// Whether the text reads as a number: "12", "-0.5", "99.2%", "1.2e-05", "3.1 s", "≥ 99%", "0.31 ± 0.02", "—".
 bool looks_numeric(const std::string& text);

@@ -4,8 +4,6 @@
 #include <glib.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <vector>
 
 namespace qkv {
@@ -163,23 +161,6 @@ std::string csv_field(std::string_view text) {
     out += c;
   }
   return out + "\"";
-}
-
-std::string format_number(double value, int digits) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  if (value == 0) return "0";
-  char buffer[64];
-  const double magnitude = std::abs(value);
-  // %g would write 12000 as 1.2e+04 with few digits; whole numbers stay whole.
-  if (magnitude < 1e15 && magnitude >= 1 && value == std::round(value) && magnitude < 1e7) {
-    std::snprintf(buffer, sizeof(buffer), "%.0f", value);
-  } else if (magnitude >= std::pow(10.0, digits) && magnitude < 1e7) {
-    std::snprintf(buffer, sizeof(buffer), "%.0f", value);
-  } else {
-    std::snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
-  }
-  return buffer;
 }
 
 }  // namespace qkv

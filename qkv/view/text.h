@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "qkv/figures/number.h"
+
 namespace qkv {
 
 /// Invalid bytes become U+FFFD; valid text is unchanged.
@@ -24,7 +26,5 @@ std::string pad_left(std::string_view text, int columns);
 std::string escape_markup(std::string_view text);
 /// One CSV field, quoted when it has to be.
 std::string csv_field(std::string_view text);
-/// Shortest form with at most `digits` significant digits: "0.25", "12000", "3.1e-07".
-std::string format_number(double value, int digits = 4);
 
 }  // namespace qkv

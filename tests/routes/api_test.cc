@@ -13,9 +13,9 @@
 #include "qkv/base/budget.h"
 #include "qkv/io/file.h"
 #include "qkv/io/npy.h"
+#include "qkv/report/trace_maps.h"
 #include "qkv/train/run_folder.h"
 #include "qkv/train/session.h"
-#include "qkv/train/trace_maps.h"
 
 namespace qkv::routes {
 namespace {

@@ -12,14 +12,14 @@
 #include "qkv/base/parallel.h"
 #include "qkv/data/images.h"
 #include "qkv/io/json.h"
+#include "qkv/report/report.h"
+#include "qkv/report/trace_maps.h"
 #include "qkv/tasks/images/data.h"
 #include "qkv/tasks/images/report.h"
 #include "qkv/train/session.h"
-#include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
 #include "qkv/view/canvas.h"
 #include "qkv/view/picture.h"
-#include "qkv/view/report.h"
 #include "support/settings.h"
 
 namespace qkv {
@@ -51,9 +51,7 @@ Drawing drawing_of(const Raster& raster) {
           ""};
 }
 
-Bytes png_of(const ImageSet& set, int64_t i) {
-  return to_png(drawing_of(raster_of(set[i], set.height, set.width, set.channels)), 1);
-}
+Bytes png_of(const ImageSet& set, int64_t i) { return to_png(drawing_of(raster_of(bitmap_of(set, i))), 1); }
 
 std::string base64(const Bytes& bytes) {
   static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -276,7 +274,7 @@ TEST(Classified, PositionsAreComparedByAngle) {
 TEST(Images, ReportShowsConfusionMistakesAndPlaces) {
   const auto task = make_images(small(), "");
   Report report("t");
-  task->add_to_report(report, task->evaluate(""));
+  for (const Section& section : task->report_sections()) report.add(section);
   const std::string html = report.html();
   for (const char* part : {"Confusion", "The most confident mistakes", "What it learnt about places", "<svg"}) {
     EXPECT_NE(html.find(part), std::string::npos) << part;

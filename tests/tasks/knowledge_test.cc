@@ -11,10 +11,10 @@
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/io/file.h"
+#include "qkv/report/report.h"
 #include "qkv/tasks/knowledge/data.h"
 #include "qkv/tasks/knowledge/report.h"
 #include "qkv/train/session.h"
-#include "qkv/view/report.h"
 #include "support/settings.h"
 
 namespace qkv {
@@ -247,7 +247,7 @@ TEST(KnowledgeReport, NearestNames) {
 TEST(KnowledgeReport, ShowsStrangersAndMaps) {
   const auto task = make_knowledge(small({{"stage", "finetune"}}), "");
   Report report("r");
-  task->add_to_report(report, {});
+  for (const Section& section : task->report_sections()) report.add(section);
   const std::string html = report.html();
   EXPECT_NE(html.find("People it never read about"), std::string::npos);
   EXPECT_NE(html.find("people who do not exist"), std::string::npos);

@@ -10,8 +10,8 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/nn/attention.h"
+#include "qkv/report/trace_maps.h"
 #include "qkv/train/session.h"
-#include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
 #include "support/settings.h"
 

@@ -37,5 +37,19 @@ TEST(TaskTable, OnlyAPictureMayNameAFileAndThenNotForClients) {
   }
 }
 
+TEST(Metrics, EachSaysHowItIsRead) {
+  EXPECT_TRUE(metric_kind("exact_match").share);
+  EXPECT_TRUE(metric_kind("exact_match").higher_is_better);
+  EXPECT_FALSE(metric_kind("bleu").share);
+  EXPECT_TRUE(metric_kind("bleu").higher_is_better);
+  EXPECT_EQ(metric_kind("test_2016_flickr_bleu").name, "bleu");
+  EXPECT_EQ(metric_kind("test_loss_per_word").name, "loss_per_word");
+  // A name that only looks like one: no share by its letters.
+  EXPECT_FALSE(metric_kind("mismatches").share);
+  EXPECT_FALSE(metric_kind("inaccuracy").share);
+  // Every figure that a task trains for is in the table.
+  for (const char* goal : {"loss", "exact_match", "accuracy", "bleu"}) EXPECT_EQ(metric_kind(goal).name, goal);
+}
+
 }  // namespace
 }  // namespace qkv

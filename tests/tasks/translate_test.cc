@@ -12,8 +12,8 @@
 #include "qkv/base/parallel.h"
 #include "qkv/core/autograd.h"
 #include "qkv/data/bleu.h"
+#include "qkv/report/trace_maps.h"
 #include "qkv/train/session.h"
-#include "qkv/train/trace_maps.h"
 #include "qkv/train/trainer.h"
 #include "support/settings.h"
 

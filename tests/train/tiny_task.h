@@ -40,7 +40,7 @@ class TinyTask final : public Task {
     const double loss = error_of(rng, nullptr).item();
     return {{"loss", loss}, {"score", 1 / (1 + loss)}};
   }
-  Goal goal() const override { return {"loss", false, stop_at_}; }
+  Goal goal() const override { return {"loss", stop_at_}; }
   Evaluation evaluate(const std::string&) override { return {validate(), {}, {}, {}}; }
   std::vector<std::vector<Prediction>> predict(std::span<const std::string>, const DecodeOptions&) override {
     return {};

@@ -8,6 +8,7 @@
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/train/session.h"
 #include "train/tiny_task.h"
 
 namespace qkv {
@@ -233,10 +234,9 @@ TEST(Trainer, MoreEpochsOnResume) {
   EXPECT_EQ(RunFolder::open(temp / "run", find_tiny).settings().get_integer("epochs"), 6);
 }
 
-TEST(Trainer, ResumingNeedsAFolder) {
-  const Settings s = tiny_settings();
-  TinyTask task(s);
-  Trainer trainer(task, trainer_options(s));
+TEST(Trainer, ContinuesOnlyWhereThereIsAFolder) {
+  const auto task = testing::make_tiny(testing::tiny_settings(), "");
+  Trainer trainer(*task, {});
   EXPECT_THROW(trainer.resume(), ConfigError);
 }
 

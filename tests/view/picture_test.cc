@@ -15,17 +15,18 @@ using testing::Png;
 
 TEST(Picture, BytesBecomeColours) {
   const uint8_t grey[] = {0, 100, 200, 255}, color[] = {1, 2, 3, 4, 5, 6};
-  const Raster a = raster_of(grey, 2, 2, 1), b = raster_of(color, 1, 2, 3);
+  const Raster a = raster_of({.width = 2, .height = 2, .channels = 1, .pixels = grey}),
+               b = raster_of({.width = 2, .height = 1, .channels = 3, .pixels = color});
   EXPECT_EQ(a.colors[1], (Rgb{100, 100, 100}));
   EXPECT_EQ(b.colors[1], (Rgb{4, 5, 6}));
-  EXPECT_EQ(message_of<ShapeError>([&] { raster_of(grey, 3, 2, 1); }),
+  EXPECT_EQ(message_of<ShapeError>([&] { raster_of({.width = 2, .height = 3, .channels = 1, .pixels = grey}); }),
             "[picture] 4 bytes are not 3x2 pixels of 1 channels");
-  EXPECT_NE(message_of<ShapeError>([&] { raster_of(grey, 2, 1, 2); }), "");
+  EXPECT_NE(message_of<ShapeError>([&] { raster_of({.width = 1, .height = 2, .channels = 2, .pixels = grey}); }), "");
 }
 
 TEST(Picture, OverlayTintsWholePatchesByTheirWeight) {
   const std::vector<uint8_t> grey(4 * 6, 100);
-  const Raster plain = raster_of(grey, 4, 6, 1);
+  const Raster plain = raster_of({.width = 6, .height = 4, .channels = 1, .pixels = grey});
   const float weights[] = {0, 0.1f, 0.2f, 0, 0.4f, 0};  // 2 x 3 patches of 2 x 2 pixels
   const Raster out = overlay(plain, weights, 2, 3);
   const auto at = [&](int64_t y, int64_t x) { return out.colors[static_cast<size_t>(y * 6 + x)]; };

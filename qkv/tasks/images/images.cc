@@ -74,14 +74,14 @@ class Images final : public Task {
   int64_t batches_in_epoch(int64_t) override { return (data_.train().size() + batch_ - 1) / batch_; }
   BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override;
   Metrics validate() override { return figures(run(data_.validation(), false)); }
-  Goal goal() const override { return {"accuracy", true, 1.0}; }
+  Goal goal() const override { return {"accuracy", 1.0}; }
 
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
   TracedExample trace(const std::string& input) override;
   std::vector<std::string> examples(int64_t n) override;
-  void add_to_report(Report& report, const Evaluation& evaluation) override;
+  std::vector<Section> report_sections() override;
   void save_assets(const std::string& folder) const override { data_.save(folder); }
 
  private:
@@ -188,7 +188,7 @@ Evaluation Images::evaluate(const std::string& data) {
                                     : " images") +
                     " from " + (own ? data_.format().source : data));
   const std::vector<std::vector<int64_t>> confusion = c.confusion();
-  Breakdown by_class{.name = "accuracy_by_class", .by = "class", .figure = "accuracy"};
+  Breakdown by_class{.name = "accuracy_by_class", .by = "class", .metric = "accuracy"};
   for (size_t k = 0; k < confusion.size(); ++k) {
     const int64_t all = std::accumulate(confusion[k].begin(), confusion[k].end(), int64_t{0});
     by_class.x.push_back(static_cast<double>(k));
@@ -245,11 +245,7 @@ TracedExample Images::trace(const std::string& input) {
       example.source.push_back(std::to_string(y) + "," + std::to_string(x));
   }
   example.attention = traces.traces();
-  TracedPicture picture{.width = set.width, .height = set.height, .channels = set.channels};
-  for (int64_t i = 0; i < set.height * set.width; ++i) {
-    for (int64_t c = 0; c < set.channels; ++c)
-      picture.pixels.push_back(set.pixels[static_cast<size_t>(c * set.height * set.width + i)]);
-  }
+  TracedPicture picture{bitmap_of(set, 0)};
   picture.patch_rows = model_->rows();
   picture.patch_columns = model_->columns();
   picture.first_patch = model_->first_patch();
@@ -273,12 +269,12 @@ std::vector<std::string> Images::examples(int64_t n) {
   return found;
 }
 
-void Images::add_to_report(Report& report, const Evaluation&) {
-  add_image_report(report, {run(data_.validation(), false),
-                            data_.validation(),
-                            data_.format().classes,
-                            {model_->rows(), model_->columns(), model_->first_patch(), model_->positions(),
-                             row_of(model_->config().positions).learned}});
+std::vector<Section> Images::report_sections() {
+  return image_sections({run(data_.validation(), false),
+                         data_.validation(),
+                         data_.format().classes,
+                         {model_->rows(), model_->columns(), model_->first_patch(), model_->positions(),
+                          row_of(model_->config().positions).learned}});
 }
 
 }  // namespace

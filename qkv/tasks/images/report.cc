@@ -1,14 +1,11 @@
-// Figures about classified images, and their sections of a report.
+// Figures about classified images, and what a report shows of them.
 #include "qkv/tasks/images/report.h"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 
-#include "qkv/view/heatmap.h"
-#include "qkv/view/picture.h"
-#include "qkv/view/report.h"
-#include "qkv/view/text.h"
+#include "qkv/figures/number.h"
 
 namespace qkv {
 namespace {
@@ -16,17 +13,13 @@ namespace {
 constexpr size_t kMistakesShown = 24;
 constexpr int kMistakeColumns = 8;
 constexpr int64_t kMostPatches = 256;  // beyond, a grid of grids shows nothing
-constexpr int64_t kPatchCell = 3;      // pixels of a patch in that grid
-constexpr double kPositionsSide = 400;
 constexpr size_t kPairsShown = 10;
 
 std::span<const float> row_of(const Classified& c, int64_t i) {
   return std::span(c.probabilities).subspan(static_cast<size_t>(i * c.classes), static_cast<size_t>(c.classes));
 }
 
-void add_confusion(Report& report, const ImageReport& shown) {
-  report.section("Confusion");
-  report.paragraph("Each row is a class as labelled, each column what the model took it for, in shares of the row.");
+Section confusion_section(const ImageReport& shown) {
   const auto counts = shown.result.confusion();
   HeatMap map;
   map.rows = map.columns = static_cast<int64_t>(counts.size());
@@ -48,64 +41,39 @@ void add_confusion(Report& report, const ImageReport& shown) {
       if (i != j && counts[i][j] > 0) pairs.push_back({i, j, counts[i][j]});
     }
   }
-  report.figure(draw_heatmap(map));
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.count > b.count; });
   if (pairs.size() > kPairsShown) pairs.resize(kPairsShown);
   Table table{.header = {"labelled", "taken for", "images"}};
   for (const Pair& p : pairs) {
     table.rows.push_back({shown.classes[p.label], shown.classes[p.taken], std::to_string(p.count)});
   }
-  if (!pairs.empty()) report.folded_table("The most frequent confusions", table);
+  Section section{"Confusion",
+                  {"Each row is a class as labelled, each column what the model took it for, in shares of the row.",
+                   Maps{.maps = {std::move(map)}}}};
+  if (!pairs.empty()) section.parts.emplace_back(FoldedTable{"The most frequent confusions", std::move(table)});
+  return section;
 }
 
-Raster raster_of_image(const ImageSet& set, int64_t i) {
-  const int64_t plane = set.height * set.width;
-  const std::span<const uint8_t> image = set[i];
-  std::vector<uint8_t> bytes;  // [height, width, channels]
-  for (int64_t k = 0; k < plane; ++k) {
-    for (int64_t c = 0; c < set.channels; ++c) bytes.push_back(image[static_cast<size_t>(c * plane + k)]);
-  }
-  return raster_of(bytes, set.height, set.width, set.channels);
-}
-
-void add_mistakes(Report& report, const ImageReport& shown) {
-  const std::vector<int64_t> wrong = shown.result.confident_mistakes(kMistakesShown);
-  if (wrong.empty()) return;
-  report.section("The most confident mistakes");
-  report.paragraph("Images the model was surest about and got wrong: what it said, and what they are labelled.");
-  std::vector<Tile> tiles;
+Section mistakes_section(const ImageReport& shown, const std::vector<int64_t>& wrong) {
+  Gallery gallery{.columns = kMistakeColumns};
   for (const int64_t i : wrong) {
     const std::string& said = shown.classes[static_cast<size_t>(shown.result.predicted(i))];
     const std::string& label = shown.classes[static_cast<size_t>(shown.result.labels[static_cast<size_t>(i)])];
-    tiles.push_back({said + " " + format_number(100 * shown.result.confidence(i), 3) + "%\nnot " + label,
-                     raster_of_image(shown.images, i)});
+    gallery.pictures.emplace_back(said + " " + format_share(shown.result.confidence(i), 3) + "\nnot " + label,
+                                  bitmap_of(shown.images, i));
   }
-  report.figure(draw_tiles("", tiles, kMistakeColumns));
+  return {"The most confident mistakes",
+          {"Images the model was surest about and got wrong: what it said, and what they are labelled.",
+           std::move(gallery)}};
 }
 
-void add_positions(Report& report, const PositionGrid& grid) {
-  const int64_t patches = grid.rows * grid.columns;
-  if (patches > kMostPatches) return;
-  report.section(grid.learned ? "What it learnt about places" : "What it is told about places");
-  report.paragraph(
-      std::string(
-          "One small picture for each patch, in its place: how alike the position added to it and the one added "
-          "to every other patch are (cosine; the darker the more alike).") +
-      (grid.learned ? " Nobody told the model that patches form rows and columns." : ""));
-  const std::vector<float> similar = position_similarities(grid);
-  const int64_t inner_h = grid.rows * kPatchCell + 1, inner_w = grid.columns * kPatchCell + 1;
-  Raster raster{.rows = grid.rows * inner_h, .columns = grid.columns * inner_w};
-  raster.colors.assign(static_cast<size_t>(raster.rows * raster.columns), kPaper);
-  for (int64_t y = 0; y < raster.rows; ++y) {
-    for (int64_t x = 0; x < raster.columns; ++x) {
-      const int64_t down = y % inner_h / kPatchCell, across = x % inner_w / kPatchCell;
-      if (down >= grid.rows || across >= grid.columns) continue;  // the line between two small pictures
-      const int64_t a = y / inner_h * grid.columns + x / inner_w, b = down * grid.columns + across;
-      const double t = 0.5 + 0.5 * similar[static_cast<size_t>(a * patches + b)];
-      raster.colors[static_cast<size_t>(y * raster.columns + x)] = color_at(sequential_map(), t);
-    }
-  }
-  report.figure(draw_tiles("", {{"", std::move(raster)}}, 1, kPositionsSide));
+Section positions_section(const PositionGrid& grid) {
+  return {grid.learned ? "What it learnt about places" : "What it is told about places",
+          {std::string(
+               "One small picture for each patch, in its place: how alike the position added to it and the one added "
+               "to every other patch are (cosine; the darker the more alike).") +
+               (grid.learned ? " Nobody told the model that patches form rows and columns." : ""),
+           SimilarityGrid{grid.rows, grid.columns, position_similarities(grid)}}};
 }
 
 }  // namespace
@@ -173,10 +141,22 @@ std::vector<float> position_similarities(const PositionGrid& grid) {
   return similar;
 }
 
-void add_image_report(Report& report, const ImageReport& shown) {
-  add_confusion(report, shown);
-  add_mistakes(report, shown);
-  add_positions(report, shown.grid);
+Bitmap bitmap_of(const ImageSet& set, int64_t i) {
+  Bitmap bitmap{.width = set.width, .height = set.height, .channels = set.channels};
+  const int64_t plane = set.height * set.width;
+  const std::span<const uint8_t> image = set[i];
+  for (int64_t k = 0; k < plane; ++k) {
+    for (int64_t c = 0; c < set.channels; ++c) bitmap.pixels.push_back(image[static_cast<size_t>(c * plane + k)]);
+  }
+  return bitmap;
+}
+
+std::vector<Section> image_sections(const ImageReport& shown) {
+  std::vector<Section> sections{confusion_section(shown)};
+  const std::vector<int64_t> wrong = shown.result.confident_mistakes(kMistakesShown);
+  if (!wrong.empty()) sections.push_back(mistakes_section(shown, wrong));
+  if (shown.grid.rows * shown.grid.columns <= kMostPatches) sections.push_back(positions_section(shown.grid));
+  return sections;
 }
 
 }  // namespace qkv

@@ -7,10 +7,9 @@
 
 #include "qkv/core/tensor.h"
 #include "qkv/data/images.h"
+#include "qkv/figures/figures.h"
 
 namespace qkv {
-
-class Report;
 
 /// What a model said about N labelled images.
 struct Classified {
@@ -45,7 +44,10 @@ struct ImageReport {
 /// Cosine similarity of the positions of patches a and b, [patches, patches].
 std::vector<float> position_similarities(const PositionGrid& grid);
 
-/// Sections: confusion matrix, the most confident mistakes as pictures, similarities of positions.
-void add_image_report(Report& report, const ImageReport& shown);
+/// Image i of a set.
+Bitmap bitmap_of(const ImageSet& set, int64_t i);
+
+/// Confusion matrix, the most confident mistakes as pictures, similarities of positions.
+std::vector<Section> image_sections(const ImageReport& shown);
 
 }  // namespace qkv

@@ -38,7 +38,7 @@ class Knowledge final : public Task {
   Metrics validate() override;
   Goal goal() const override {
     constexpr double kNever = std::numeric_limits<double>::infinity();
-    return data_.pretraining() ? Goal{"loss", false, -kNever} : Goal{"exact_match", true, kNever};
+    return data_.pretraining() ? Goal{"loss", -kNever} : Goal{"exact_match", kNever};
   }
 
   Evaluation evaluate(const std::string& data) override;
@@ -50,7 +50,7 @@ class Knowledge final : public Task {
   }
   TracedExample trace(const std::string& input) override;
   std::vector<std::string> examples(int64_t n) override;
-  void add_to_report(Report& report, const Evaluation& evaluation) override;
+  std::vector<Section> report_sections() override;
   void save_assets(const std::string& folder) const override { data_.vocabulary().save(folder); }
 
  private:
@@ -216,8 +216,8 @@ std::vector<std::vector<float>> Knowledge::states(const std::vector<std::string>
   return all;
 }
 
-void Knowledge::add_to_report(Report& report, const Evaluation&) {
-  if (data_.pretraining()) return;
+std::vector<Section> Knowledge::report_sections() {
+  if (data_.pretraining()) return {};
   constexpr size_t kMostTrained = 500;
   const KnowledgeCorpus& c = data_.corpus();
   const Missing before = missing_;
@@ -235,11 +235,12 @@ void Knowledge::add_to_report(Report& report, const Evaluation&) {
     for (const Fact& f : *facts) read.push_back(name_in_question(f.question));
   }
   const NearestNames nearest(read, states(read));
-  report_people(report, people, nearest);
   std::vector<TracedExample> traced;
   for (const std::string& question : examples(2)) traced.push_back(trace(question));
-  report_question_maps(report, traced);
   missing_ = before;
+  std::vector<Section> sections{people_section(people, nearest)};
+  if (!traced.empty() && !traced[0].attention.empty()) sections.push_back(question_maps(traced));
+  return sections;
 }
 
 }  // namespace

@@ -6,16 +6,14 @@
 #include <numeric>
 
 #include "qkv/data/utf8.h"
-#include "qkv/view/heatmap.h"
-#include "qkv/view/report.h"
-#include "qkv/view/text.h"
+#include "qkv/figures/number.h"
 
 namespace qkv {
 namespace {
 
 constexpr size_t kNearest = 3;
 
-std::string percent(double share) { return format_number(100 * share, 3) + "%"; }
+std::string percent(double share) { return format_share(share, 3); }
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -94,37 +92,35 @@ std::vector<std::string> NearestNames::taken_for(std::vector<float> state, size_
   return found;
 }
 
-void report_people(Report& report, const PeopleReport& people, const NearestNames& nearest) {
-  report.section("People it never read about");
-  report.paragraph(
+Section people_section(const PeopleReport& people, const NearestNames& nearest) {
+  Section section{"People it never read about", {}};
+  section.parts.emplace_back(
       "Asked about somebody who does not exist, the model answers just as fluently: a place comes out, spelt rightly. "
       "What differs is how sure it is. The names nearest to the invented one, by spelling and by the state the model "
-      "is "
-      "in before it answers, show what it goes by: it takes the stranger for somebody else.");
+      "is in before it answers, show what it goes by: it takes the stranger for somebody else.");
   Table groups{.header = {"asked about", "people", "mean confidence", "highest"}};
   add_group(groups, "training people, right", people.trained, true);
   add_group(groups, "training people, wrong", people.trained, false);
   add_group(groups, "people read about, right", people.asked, true);
   add_group(groups, "people read about, wrong", people.asked, false);
   add_group(groups, "people who do not exist", people.strangers, false);
-  report.table(groups);
+  section.parts.emplace_back(std::move(groups));
   Table table{.header = {"invented name", "answer", "confidence", "spelt like", "taken for"}};
   for (size_t i = 0; i < people.strangers.size(); ++i) {
     const AskedPerson& p = people.strangers[i];
     table.rows.push_back({p.name, p.answer, percent(p.confidence), joined(nearest.spelt_like(p.name, kNearest)),
                           joined(nearest.taken_for(people.stranger_states[i], kNearest))});
   }
-  report.table(table);
+  section.parts.emplace_back(std::move(table));
+  return section;
 }
 
-void report_question_maps(Report& report, const std::vector<TracedExample>& examples) {
-  if (examples.empty() || examples[0].attention.empty()) return;
-  report.section("Which characters the answer looks at");
-  report.paragraph(
+Section question_maps(const std::vector<TracedExample>& examples) {
+  Section section{"Which characters the answer looks at", {}};
+  section.parts.emplace_back(
       "One row a character of the answer as it is chosen (the first row is the mark ⁇ that ends the question), one "
       "column a character of the question; mean over the heads of a layer. Rows need not sum to 1 here: the rest goes "
-      "to "
-      "the answer's own beginning, which is left out.");
+      "to the answer's own beginning, which is left out.");
   for (const TracedExample& e : examples) {
     const auto mark = std::find(e.source.begin(), e.source.end(), "⁇") - e.source.begin();
     std::vector<HeatMap> maps;
@@ -150,8 +146,9 @@ void report_question_maps(Report& report, const std::vector<TracedExample>& exam
       map.scale = MapScale::kAuto;
       maps.push_back(std::move(map));
     }
-    report.figure(draw_heatmaps(e.output, maps, 2));
+    section.parts.emplace_back(Maps{e.output, std::move(maps), 2});
   }
+  return section;
 }
 
 }  // namespace qkv

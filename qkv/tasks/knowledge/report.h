@@ -8,8 +8,6 @@
 
 namespace qkv {
 
-class Report;
-
 /// One person asked about.
 struct AskedPerson {
   std::string name, answer;
@@ -42,9 +40,9 @@ struct PeopleReport {
   std::vector<std::vector<float>> stranger_states;
 };
 /// Confidence of right, wrong and impossible answers side by side; then every stranger with the names nearest to it.
-void report_people(Report& report, const PeopleReport& people, const NearestNames& nearest);
+Section people_section(const PeopleReport& people, const NearestNames& nearest);
 
 /// Where each character of the answer looks in the question: one map a layer, mean over its heads.
-void report_question_maps(Report& report, const std::vector<TracedExample>& examples);
+Section question_maps(const std::vector<TracedExample>& examples);
 
 }  // namespace qkv

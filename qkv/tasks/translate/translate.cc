@@ -82,7 +82,7 @@ class Translate final : public Task {
   Metrics validate() override;
   Goal goal() const override {
     constexpr double kPerfect = 99.99;  // but for rounding
-    return bleu_ ? Goal{"bleu", true, kPerfect} : Goal{"loss", false, -std::numeric_limits<double>::infinity()};
+    return bleu_ ? Goal{"bleu", kPerfect} : Goal{"loss", -std::numeric_limits<double>::infinity()};
   }
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,

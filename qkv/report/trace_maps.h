@@ -1,7 +1,6 @@
 // Heat maps of a traced example: from a task's attention to pictures.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,11 +22,6 @@ struct TraceChoice {
 /// no class token. Throws ConfigError naming what there is when nothing fits the choice, or when the model attends to
 /// nothing.
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice = {});
-
-/// Attention rollout, R [tokens, tokens]: the product over the layers, first to last, of (Ā + I)/2 with Ā the mean of a
-/// layer's heads: R = M_last ⋯ M_0. Row i says how much of each token of the input reaches token i through attention
-/// and the residuals beside it; rows sum to 1. Only for self-attention of one length. Throws ConfigError.
-std::vector<float> attention_rollout(const std::vector<AttentionTrace>& layers);
 
 /// The maps of a picture laid over it, one row of tiles a layer, under the picture itself and the rollout.
 Drawing draw_picture_maps(const std::string& title, const TracedExample& example, const TraceChoice& choice = {});

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "qkv/figures/figures.h"
 #include "qkv/view/drawing.h"
 #include "qkv/view/table.h"
 
@@ -36,6 +37,8 @@ class Report {
   Report& table(const Table& table);
   /// Behind a line to click on, for what only some readers want.
   Report& folded_table(const std::string& summary, const Table& table);
+  /// A whole section of plain data, drawn here.
+  Report& add(const Section& section);
   /// Inline SVG, with the caption under it.
   Report& figure(const Drawing& drawing, const std::string& caption = "");
   /// Side by side where the window is wide enough.

@@ -1,23 +1,22 @@
 // The page of the knowledge study.
-#include <algorithm>
+#include "qkv/report/study_report.h"
 
-#include "qkv/app/knowledge_study.h"
 #include "qkv/core/autograd.h"
+#include "qkv/report/report.h"
 #include "qkv/tasks/knowledge/knowledge.h"
 #include "qkv/view/plot.h"
-#include "qkv/view/report.h"
 #include "qkv/view/text.h"
 
-namespace qkv::app {
+namespace qkv {
 namespace {
 
 constexpr double kHalfWidth = 470, kHalfHeight = 250;
 
-std::string percent(double share) { return format_number(100 * share, 3) + "%"; }
+std::string percent(double share) { return format_share(share, 3); }
 
 Plot curve_plot(const std::vector<StudyResult>& results, const Baseline& baseline) {
   Plot plot{.title = "Right answers over reading time",
-            .x = {.title = "machine hours of reading (2 cores)", .low = 0.0},
+            .x = {.title = "machine hours of reading", .low = 0.0},
             .y = {.title = "exact match on dev (%)", .low = 0.0}};
   for (size_t i = 0; i < results.size(); ++i) {
     Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};
@@ -86,7 +85,8 @@ Table study_table(const std::vector<StudyResult>& results, const Baseline& basel
   return table;
 }
 
-void save_study_report(const StudyOptions& options, const std::vector<StudyResult>& results, const Baseline& baseline) {
+void save_study_report(const StudyOptions& options, const std::vector<StudyResult>& results, const Baseline& baseline,
+                       const std::string& command) {
   const std::string& data = options.reading.get_text("data");
   Report report("knowledge: what reading is for",
                 data.empty() ? "invented people and places" : "real people and places");
@@ -110,9 +110,8 @@ void save_study_report(const StudyOptions& options, const std::vector<StudyResul
   report.table(study_table(results, baseline));
   report.section("Over time");
   report.paragraph(
-      "Each point is a finetuning of its own from the weights of that moment. A machine hour is an hour of both cores "
-      "of "
-      "a two-core machine (processor time divided by two), however busy it was.");
+      "Each point is a finetuning of its own from the weights of that moment. A machine hour is two hours of processor "
+      "time: an hour of a machine with two cores, however busy it was.");
   std::vector<Drawing> curves;
   for (Plot plot : {curve_plot(results, baseline), loss_plot(results)}) {
     plot.width = kHalfWidth;
@@ -126,15 +125,15 @@ void save_study_report(const StudyOptions& options, const std::vector<StudyResul
     const auto task = run.make_task();
     run.load_weights(parameters_of(*task));
     const NoGrad no_grad;
-    task->add_to_report(report, {});
+    for (const Section& section : task->report_sections()) report.add(section);
   }
   report.section("Configuration");
   std::vector<std::pair<std::string, std::string>> entries;
   for (const Setting& s : options.reading.all()) entries.emplace_back(s.name, s.value);
   report.settings(entries);
-  report.paragraph("Going on, or the same again:");
-  report.code("qkv study --resume " + options.folder + "\n" + options.command);
+  report.paragraph("To continue, or for the same again:");
+  report.code("qkv study --resume " + options.folder + "\n" + command);
   report.save(options.folder + "/report.html");
 }
 
-}  // namespace qkv::app
+}  // namespace qkv

@@ -1,9 +1,9 @@
 // The page a report becomes.
-#include "qkv/view/report.h"
+#include "qkv/report/report.h"
 
 #include <cmath>
 
-#include "qkv/view/report_style.h"
+#include "qkv/report/report_style.h"
 #include "qkv/view/text.h"
 
 namespace qkv {

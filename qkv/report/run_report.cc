@@ -1,15 +1,16 @@
 // Tables, curves and pages about runs.
-#include "qkv/train/run_report.h"
+#include "qkv/report/run_report.h"
 
 #include <algorithm>
 #include <cctype>
 #include <string_view>
 
 #include "qkv/base/error.h"
-#include "qkv/train/trace_maps.h"
+#include "qkv/report/metric_text.h"
+#include "qkv/report/report.h"
+#include "qkv/report/trace_maps.h"
 #include "qkv/version.h"
 #include "qkv/view/progress.h"
-#include "qkv/view/report.h"
 #include "qkv/view/text.h"
 
 namespace qkv {
@@ -111,7 +112,7 @@ std::string headline(const std::vector<ReportedRun>& runs) {
   const std::string metric = runs[0].goal.metric;
   const auto value = [&](const ReportedRun* r) { return metric_of(r->result.evaluation.metrics, metric); };
   std::stable_sort(order.begin(), order.end(), [&](const ReportedRun* a, const ReportedRun* b) {
-    return runs[0].goal.higher_is_better ? value(a) > value(b) : value(a) < value(b);
+    return metric_kind(metric).higher_is_better ? value(a) > value(b) : value(a) < value(b);
   });
   std::string text;
   for (size_t i = 0; i < order.size(); ++i) {
@@ -163,7 +164,7 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
 }
 
 std::string breakdown_title(const Breakdown& b) {
-  std::string title = b.figure + " by " + b.by;
+  std::string title = metric_label(b.metric) + " by " + b.by;
   title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
   return title;
 }
@@ -173,7 +174,7 @@ Drawing bars_of(const std::vector<const ReportedRun*>& runs, size_t k) {
   BarChart chart{.title = breakdown_title(first),
                  .group_title = first.by,
                  .groups = first.labels,
-                 .y = {.title = first.figure},
+                 .y = {.title = metric_label(first.metric)},
                  .numbers = runs.size() == 1,
                  .width = kWholeWidth};
   for (const ReportedRun* run : runs) {
@@ -187,7 +188,7 @@ Drawing lines_of(const std::vector<const ReportedRun*>& runs, size_t k) {
   const Breakdown& first = runs[0]->result.evaluation.breakdowns[k];
   Plot plot{.title = breakdown_title(first),
             .x = {.title = first.by, .whole = true},
-            .y = {.title = first.figure, .low = 0.0},
+            .y = {.title = metric_label(first.metric), .low = 0.0},
             .width = kWholeWidth};
   double high = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -256,7 +257,8 @@ Table result_table(const std::vector<ReportedRun>& runs) {
                   "its variance", "mean validation loss", "its variance"};
   for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
   for (const Breakdown& b : runs[0].result.evaluation.breakdowns) {
-    if (b.trained_to > 0) table.header.push_back(b.figure + " at " + b.by + " " + format_number(b.trained_to, 9));
+    if (b.trained_to > 0)
+      table.header.push_back(metric_label(b.metric) + " at " + b.by + " " + format_number(b.trained_to, 9));
   }
   table.header.emplace_back("seconds");
   for (const ReportedRun& run : runs) {
@@ -268,7 +270,7 @@ Table result_table(const std::vector<ReportedRun>& runs) {
     for (const Breakdown& b : run.result.evaluation.breakdowns) {
       const auto at = std::find(b.x.begin(), b.x.end(), b.trained_to);
       if (b.trained_to > 0)
-        row.push_back(at == b.x.end() ? "—" : metric_text(b.name, b.y[static_cast<size_t>(at - b.x.begin())]));
+        row.push_back(at == b.x.end() ? "—" : metric_text(b.metric, b.y[static_cast<size_t>(at - b.x.begin())]));
     }
     row.push_back(format_number(run.result.training.state.seconds, 3));
     table.rows.push_back(std::move(row));
@@ -310,7 +312,7 @@ Plot goal_plot(const std::vector<ReportedRun>& runs) {
   Plot plot{.title = title + " on the validation set",
             .x = {.title = "epoch", .low = 0.0},
             .y = {.title = metric_label(metric), .low = 0.0}};
-  if (runs[0].goal.higher_is_better && runs[0].goal.stop_at == 1) plot.y.high = 1.0;
+  if (metric_kind(metric).higher_is_better && runs[0].goal.stop_at == 1) plot.y.high = 1.0;
   for (size_t i = 0; i < runs.size(); ++i) {
     plot.series.push_back(curve(runs[i], static_cast<int>(i),
                                 [&](const EvaluationRecord& r) { return metric_of(r.validation, metric); }));
@@ -331,7 +333,7 @@ std::vector<Drawing> breakdown_plots(const std::vector<ReportedRun>& runs) {
   return plots;
 }
 
-void save_report(const std::string& path, const std::vector<ReportedRun>& runs, Task* task) {
+void save_report(const std::string& path, const std::vector<ReportedRun>& runs, const std::vector<Section>& sections) {
   if (runs.empty()) throw ConfigError("nothing to report");
   std::string names;
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.result.label;
@@ -358,11 +360,24 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs, 
     for (const std::string& note : run.result.evaluation.notes) report.paragraph(run.result.label + ": " + note);
   }
   for (const Drawing& drawing : breakdown_plots(runs)) report.figure(drawing);
-  if (task != nullptr) task->add_to_report(report, runs[0].result.evaluation);
+  for (const Section& section : sections) report.add(section);
   add_maps(report, runs);
   add_errors(report, runs);
   add_configuration(report, runs);
   report.save(path);
+}
+
+void save_run_report(Task& task, const ReportedRun& run) {
+  save_report(run.result.run + "/report.html", {run}, task.report_sections());
+}
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread s;
+  if (values.empty()) return s;
+  const auto n = static_cast<double>(values.size());
+  for (const double v : values) s.mean += v / n;
+  for (const double v : values) s.variance += (v - s.mean) * (v - s.mean) / n;
+  return s;
 }
 
 }  // namespace qkv

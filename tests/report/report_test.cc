@@ -1,5 +1,5 @@
 // Tables, progress lines and reports.
-#include "qkv/view/report.h"
+#include "qkv/report/report.h"
 
 #include <gtest/gtest.h>
 

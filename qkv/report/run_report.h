@@ -41,7 +41,16 @@ Plot goal_plot(const std::vector<ReportedRun>& runs);
 /// One plot a breakdown ("exact match by length"), one line a run; bars where the groups have names.
 std::vector<Drawing> breakdown_plots(const std::vector<ReportedRun>& runs);
 
-/// `task`, where given, adds its own sections (Task::add_to_report): for a report of one run. Throws IoError.
-void save_report(const std::string& path, const std::vector<ReportedRun>& runs, Task* task = nullptr);
+/// `sections`: what the task itself has to show (Task::report_sections), for a report of one run. Throws IoError.
+void save_report(const std::string& path, const std::vector<ReportedRun>& runs,
+                 const std::vector<Section>& sections = {});
+/// folder/report.html of one run.
+void save_run_report(Task& task, const ReportedRun& run);
+
+/// Mean and variance of a curve over the evaluations of a run.
+struct Spread {
+  double mean = 0, variance = 0;
+};
+Spread spread_of(const std::vector<double>& values);
 
 }  // namespace qkv

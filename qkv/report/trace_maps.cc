@@ -1,10 +1,11 @@
 // Traced attention as heat maps.
-#include "qkv/train/trace_maps.h"
+#include "qkv/report/trace_maps.h"
 
 #include <algorithm>
 #include <span>
 
 #include "qkv/base/error.h"
+#include "qkv/tasks/rollout.h"
 #include "qkv/view/picture.h"
 #include "qkv/view/text.h"
 
@@ -72,31 +73,6 @@ std::vector<float> head_weights(const AttentionTrace& trace, int64_t head) {
 
 }  // namespace
 
-std::vector<float> attention_rollout(const std::vector<AttentionTrace>& layers) {
-  if (layers.empty()) throw ConfigError("this model has no attention to show");
-  const int64_t n = layers[0].Lq;
-  const auto size = static_cast<size_t>(n);
-  std::vector<float> product(size * size);  // starts as I
-  for (size_t i = 0; i < size; ++i) product[i * size + i] = 1;
-  for (const AttentionTrace& layer : layers) {
-    if (layer.Lq != n || layer.Lk != n) throw ConfigError("rollout needs self-attention of one length in every layer");
-    std::vector<float> mixed(size * size);  // (Ā + I)/2
-    for (int64_t h = 0; h < layer.H; ++h) {
-      const std::vector<float> weights = head_weights(layer, h);
-      for (size_t i = 0; i < mixed.size(); ++i) mixed[i] += weights[i] / static_cast<float>(2 * layer.H);
-    }
-    for (size_t i = 0; i < size; ++i) mixed[i * size + i] += 0.5f;
-    std::vector<float> next(size * size);
-    for (size_t i = 0; i < size; ++i) {
-      for (size_t k = 0; k < size; ++k) {
-        for (size_t j = 0; j < size; ++j) next[i * size + j] += mixed[i * size + k] * product[k * size + j];
-      }
-    }
-    product = std::move(next);
-  }
-  return product;
-}
-
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice) {
   if (example.attention.empty()) throw ConfigError("this model has no attention to show");
   std::vector<HeatMap> maps;
@@ -105,7 +81,9 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
   const bool summed = std::any_of(example.attention.begin(), example.attention.end(),
                                   [](const auto& t) { return t.site == "alignment"; });
   if (example.picture && any) {
-    maps.push_back(patch_map(*example.picture, attention_rollout(example.attention), example.attention[0].Lk));
+    std::vector<const AttentionTrace*> all;
+    for (const AttentionTrace& trace : example.attention) all.push_back(&trace);
+    maps.push_back(patch_map(*example.picture, attention_rollout(all).to_vector(), example.attention[0].Lk));
     maps.back().title = "rollout";
   }
   const bool layers =
@@ -133,7 +111,7 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
 Drawing draw_picture_maps(const std::string& title, const TracedExample& example, const TraceChoice& choice) {
   if (!example.picture) throw ConfigError("there is no picture to lay maps over");
   const TracedPicture& p = *example.picture;
-  const Raster picture = raster_of(p.pixels, p.height, p.width, p.channels);
+  const Raster picture = raster_of(p);
   std::vector<Tile> above{{"input", picture}}, layers;
   for (const HeatMap& map : maps_of(example, choice)) {
     const float most = *std::max_element(map.values.begin(), map.values.end());

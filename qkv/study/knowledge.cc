@@ -1,59 +1,41 @@
 // Training the rows of the knowledge study, a part at a time.
-#include "qkv/app/knowledge_study.h"
+#include "qkv/study/knowledge.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
 
-#include "qkv/app/console.h"
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
 #include "qkv/tasks/knowledge/data.h"
 
-namespace qkv::app {
+namespace qkv {
 namespace {
 
-constexpr double kCores = 2, kSecondsAnHour = 3600;
+constexpr double kProcessors = 2;  // of the machine whose hours are counted
+constexpr double kSecondsPerHour = 3600;
 
-const std::vector<StudyRow>& table() {
-  static const std::vector<StudyRow> rows{{"none", "multi-head", "learned", false},
-                                          {"pretrained", "multi-head", "learned", true},
-                                          {"synthesizer", "synthesizer", "learned", true},
-                                          {"rotary", "multi-head", "rotary", true}};
-  return rows;
-}
+constexpr StudyRow kRows[] = {{"none", "multi-head", "learned", false},
+                              {"pretrained", "multi-head", "learned", true},
+                              {"synthesizer", "synthesizer", "learned", true},
+                              {"rotary", "multi-head", "rotary", true}};
 
-bool has_run(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path + "/config.json", error);
-}
-
-RunFolder open_or_create(const std::string& path, const Settings& settings, std::unique_ptr<Task>& task) {
-  if (has_run(path)) {
-    RunFolder run = RunFolder::open(path);
-    task = run.make_task();
-    return run;
-  }
-  const TaskSpec& spec = find_task("knowledge");
-  task = make_new_task(spec, settings);
-  return RunFolder::create(path, spec, settings, *task);
-}
-
-/// Stops a training at a given update, to finetune from there, and shows it on the console.
+/// Stops a training at a given update, to finetune from there; somebody else may watch and stop it as well.
 class UntilStep final : public TrainObserver {
  public:
-  UntilStep(ConsoleObserver& console, int64_t step) : console_(console), step_(step) {}
+  UntilStep(TrainObserver* watching, int64_t step) : watching_(watching), step_(step) {}
   void on_step(const StepReport& report) override {
     now_ = report.step;
-    console_.on_step(report);
+    if (watching_ != nullptr) watching_->on_step(report);
   }
-  void on_evaluation(const EvaluationRecord& record) override { console_.on_evaluation(record); }
-  bool wants_stop() override { return console_.wants_stop() || now_ >= step_; }
+  void on_evaluation(const EvaluationRecord& record) override {
+    if (watching_ != nullptr) watching_->on_evaluation(record);
+  }
+  bool wants_stop() override { return (watching_ != nullptr && watching_->wants_stop()) || now_ >= step_; }
 
  private:
-  ConsoleObserver& console_;
+  TrainObserver* watching_;
   int64_t step_, now_ = 0;
 };
 
@@ -82,25 +64,17 @@ Settings answering(const Settings& reading, const StudyOptions& options, bool al
 
 struct Part {
   const StudyOptions& options;
-  std::FILE* out;
+  RunsObserver* observer;
 };
 
-/// Trains an answering run to its end; false when a signal stopped it.
+/// Trains an answering run to its end; false when the observer stopped it.
 bool answer(const Part& part, const std::string& path, const Settings& settings, const std::string& label,
-            StudyPoint& point, int& signal) {
+            StudyPoint& point) {
   point.run = path;
   std::error_code error;
-  const bool done = std::filesystem::exists(path + "/result.json", error);
-  std::unique_ptr<Task> task;
-  if (!done) {
-    RunFolder run = open_or_create(path, settings, task);
-    run.lock();
-    ConsoleObserver console(label, "", part.out);
-    const SessionResult result = run_session(run, *task, &console);
-    if (result.training.interrupted) {
-      signal = console.signal();
-      return false;
-    }
+  if (!std::filesystem::exists(path + "/result.json", error)) {
+    StartedRun run = open_or_create(path, find_task("knowledge"), settings);
+    if (run_watched(run, label, part.observer).training.interrupted) return false;
   }
   const std::string file = path + "/result.json";
   point.exact_match = JsonObject(read_json(file, "the result of a run"), file).number("exact_match", 0, 1);
@@ -116,90 +90,80 @@ int64_t parameters_in(const std::string& path) {
   return n;
 }
 
-/// Reads until `epoch`; false when a signal stopped it. `step` is the checkpoint to go on from.
-bool read_until(const Part& part, const std::string& path, const Settings& settings, int64_t epoch,
-                const std::string& label, StudyPoint& point, int64_t& step, int& signal) {
-  std::unique_ptr<Task> task;
-  RunFolder run = open_or_create(path, settings, task);
+/// Reads until `epoch`; the checkpoint to continue from, or nothing when the observer stopped it.
+std::optional<int64_t> read_until(const Part& part, const std::string& path, const Settings& settings, int64_t epoch,
+                                  const std::string& label, StudyPoint& point) {
+  auto [run, task] = open_or_create(path, find_task("knowledge"), settings);
   run.lock();
   if (run.settings().get_integer("epochs") != settings.get_integer("epochs")) {
     run.change("epochs", std::to_string(settings.get_integer("epochs")));
   }
-  const int64_t per_epoch = task->batches_in_epoch(0);
-  step = epoch * per_epoch;
+  const int64_t step = epoch * task->batches_in_epoch(0);
   const std::vector<int64_t> saved = run.checkpoints();
   if (saved.empty() || saved.back() < step) {
-    ConsoleObserver console(label, "", part.out);
-    UntilStep until(console, step);
+    UntilStep until(part.observer != nullptr ? part.observer->on_start(label, run, *task) : nullptr, step);
     Trainer trainer(*task, trainer_options(run.settings()), &run, &until);
     trainer.resume();
     const TrainResult result = trainer.run();
-    if (console.signal() != 0 && result.state.step < step) {
-      signal = console.signal();
-      return false;
-    }
+    if (result.interrupted && result.state.step < step) return std::nullopt;
   }
   const TrainState state = run.load_state(run.checkpoints().back());
-  step = state.step;
   point.epochs = state.epoch;
-  point.machine_hours = state.cpu_seconds / kCores / kSecondsAnHour;
+  point.machine_hours = state.cpu_seconds / kProcessors / kSecondsPerHour;
   for (const EvaluationRecord& r : run.history()) {
     if (r.step <= state.step) point.reading_loss = r.train_loss;
   }
-  return true;
+  return state.step;
 }
 
-int run_row(const Part& part, const StudyRow& row, StudyResult& result, const std::function<void()>& changed) {
+/// False when the observer stopped it.
+bool run_row(const Part& part, const StudyRow& row, StudyResult& result, const std::function<void()>& changed) {
   Settings reading = part.options.reading;
   reading.set("attention", row.attention);
   reading.set("positions", row.positions);
   const std::string folder = part.options.folder + "/" + row.name;
-  int signal = 0;
   if (!row.reads) {
     StudyPoint point;
-    if (!answer(part, folder, answering(reading, part.options, true), row.name, point, signal)) return signal;
+    if (!answer(part, folder, answering(reading, part.options, true), row.name, point)) return false;
     result.points = {point};
     result.parameters = parameters_in(folder);
     changed();
-    return 0;
+    return true;
   }
   for (const StudyResult& earlier : study_results(part.options.folder)) {
     if (earlier.row == row.name) result.points = earlier.points;
   }
+  const std::string name = row.name;
   for (const int64_t epoch : moments_of(reading.get_integer("epochs"), part.options.moments)) {
     const auto known = [&](const StudyPoint& p) { return p.epochs >= epoch; };
     if (std::any_of(result.points.begin(), result.points.end(), known)) continue;
     StudyPoint point;
-    int64_t step = 0;
-    if (!read_until(part, folder + "/reading", reading, epoch, row.name + " reads", point, step, signal)) return signal;
+    const auto step = read_until(part, folder + "/reading", reading, epoch, name + " reads", point);
+    if (!step) return false;
     Settings settings = answering(reading, part.options, false);
     settings.set("from", folder + "/reading");
-    settings.set("from-weights", std::to_string(step));
+    settings.set("from-weights", std::to_string(*step));
     const std::string path = folder + "/answers-" + std::to_string(point.epochs);
-    if (!answer(part, path, settings, row.name + " answers", point, signal)) return signal;
+    if (!answer(part, path, settings, name + " answers", point)) return false;
     result.points.push_back(point);
     result.parameters = parameters_in(folder + "/reading");
     changed();
   }
   if (result.parameters == 0) result.parameters = parameters_in(folder + "/reading");
-  return 0;
+  return true;
 }
 
 }  // namespace
 
-StudyRow study_row(const std::string& name) {
+std::span<const StudyRow> study_rows() { return kRows; }
+
+const StudyRow& study_row(const std::string& name) {
   std::string names;
-  for (const StudyRow& row : table()) {
+  for (const StudyRow& row : kRows) {
     if (row.name == name) return row;
-    names += (names.empty() ? "" : ", ") + row.name;
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
   throw ConfigError("no row '" + name + "' in the knowledge study; there are: " + names);
-}
-
-std::vector<std::string> study_row_names() {
-  std::vector<std::string> names;
-  for (const StudyRow& row : table()) names.push_back(row.name);
-  return names;
 }
 
 Settings study_reading(const std::string& data) {
@@ -268,14 +232,14 @@ std::vector<StudyResult> study_results(const std::string& folder) {
   return results;
 }
 
-int run_knowledge_study(const StudyOptions& options, std::FILE* out) {
-  const Part part{options, out};
+bool run_knowledge_study(const StudyOptions& options, RunsObserver* observer) {
+  make_folders(options.folder);
   for (const std::string& name : options.rows) {
     StudyResult result{name, 0, {}};
     const auto changed = [&] {
       // Another process may be at work on another row: what it has written stays.
       std::vector<StudyResult> all, before = study_results(options.folder);
-      for (const StudyRow& row : table()) {
+      for (const StudyRow& row : kRows) {
         if (row.name == name) all.push_back(result);
         for (const StudyResult& r : before) {
           if (r.row == row.name && r.row != name) all.push_back(r);
@@ -283,10 +247,9 @@ int run_knowledge_study(const StudyOptions& options, std::FILE* out) {
       }
       write_file_atomic(options.folder + "/results.json", study_json(options, all) + "\n");
     };
-    const int signal = run_row(part, study_row(name), result, changed);
-    if (signal != 0) return signal;
+    if (!run_row({options, observer}, study_row(name), result, changed)) return false;
   }
-  return 0;
+  return true;
 }
 
-}  // namespace qkv::app
+}  // namespace qkv

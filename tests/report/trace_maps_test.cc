@@ -1,55 +1,18 @@
-// Maps of traces: rollout against a product written out, patches of pictures, choices that fit nothing.
-#include "qkv/train/trace_maps.h"
+// Maps of traces: patches of pictures, and choices that fit nothing.
+#include "qkv/report/trace_maps.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "tasks/traced_layer.h"
 #include "view/png.h"
 
 namespace qkv {
 namespace {
 
+using testing::layer_of;
 using testing::message_of;
-
-// One layer with the given weights [H, n, n].
-AttentionTrace layer_of(int layer, int64_t heads, int64_t n, const std::vector<float>& weights) {
-  AttentionTrace t;
-  t.site = "self";
-  t.layer = layer;
-  t.B = 1;
-  t.H = heads;
-  t.Lq = t.Lk = n;
-  t.scores = [=](const ScoreWindow& w) {
-    const auto from = static_cast<size_t>((w.h * n + w.row_begin) * n),
-               count = static_cast<size_t>((w.row_end - w.row_begin) * n);
-    return Tensor::from(std::span(weights).subspan(from, count), {w.row_end - w.row_begin, n});
-  };
-  return t;
-}
-
-TEST(Rollout, IsTheProductOfMixedLayers) {
-  // Heads (0.2, 0.8) and (0.6, 0.4) of row 0 have mean (0.4, 0.6); with the residual (0.7, 0.3).
-  const AttentionTrace a = layer_of(0, 2, 2, {0.2f, 0.8f, 1, 0, 0.6f, 0.4f, 0, 1});
-  const AttentionTrace b = layer_of(1, 1, 2, {0.5f, 0.5f, 0.9f, 0.1f});
-  const std::vector<float> one = attention_rollout({a});
-  EXPECT_NEAR(one[0], 0.7, 1e-6);
-  EXPECT_NEAR(one[1], 0.3, 1e-6);
-  EXPECT_NEAR(one[2], 0.25, 1e-6);
-  EXPECT_NEAR(one[3], 0.75, 1e-6);
-  // M_b = [[.75, .25], [.45, .55]]; R = M_b M_a.
-  const std::vector<float> both = attention_rollout({a, b});
-  EXPECT_NEAR(both[0], 0.75 * 0.7 + 0.25 * 0.25, 1e-6);
-  EXPECT_NEAR(both[1], 0.75 * 0.3 + 0.25 * 0.75, 1e-6);
-  EXPECT_NEAR(both[2], 0.45 * 0.7 + 0.55 * 0.25, 1e-6);
-  for (size_t r = 0; r < 2; ++r) EXPECT_NEAR(both[2 * r] + both[2 * r + 1], 1, 1e-6);
-  EXPECT_NE(message_of<ConfigError>([] { attention_rollout({}); }), "");
-  AttentionTrace cross = b;
-  cross.Lk = 3;
-  EXPECT_NE(message_of<ConfigError>([&] { attention_rollout({a, cross}); }), "");
-}
 
 // 5 tokens: a class token and 2 x 2 patches; the class token of head h looks at patch h alone.
 TracedExample pictured(int64_t first_patch) {
@@ -60,7 +23,7 @@ TracedExample pictured(int64_t first_patch) {
   }
   TracedExample e;
   e.attention = {layer_of(0, 2, n, weights), layer_of(1, 2, n, weights)};
-  e.picture = TracedPicture{.width = 4, .height = 4, .channels = 1, .pixels = std::vector<uint8_t>(16, 80)};
+  e.picture = TracedPicture{Bitmap{.width = 4, .height = 4, .channels = 1, .pixels = std::vector<uint8_t>(16, 80)}};
   e.picture->patch_rows = e.picture->patch_columns = 2;
   e.picture->first_patch = first_patch;
   return e;

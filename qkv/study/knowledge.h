@@ -1,35 +1,32 @@
-// The knowledge study: every row trained, finetuned from several moments of its reading, and shown on one page.
+// The knowledge study: every row trained, and finetuned from several moments of its reading.
 #pragma once
 
-#include <cstdio>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "qkv/train/session.h"
-#include "qkv/view/table.h"
 
-namespace qkv::app {
+namespace qkv {
 
 /// One row of the study.
 struct StudyRow {
-  std::string name;  // "none", "pretrained", "synthesizer", "rotary"
-  std::string attention = "multi-head", positions = "learned";
-  bool reads = true;
+  const char* name;
+  const char *attention, *positions;
+  bool reads;
 };
+std::span<const StudyRow> study_rows();
 /// Throws ConfigError listing the rows that exist.
-StudyRow study_row(const std::string& name);
-/// All of them, in the order of the table.
-std::vector<std::string> study_row_names();
+const StudyRow& study_row(const std::string& name);
 
 struct StudyOptions {
   std::string folder;
-  std::vector<std::string> rows;
-  Settings reading;           // of stage "pretrain"; attention and positions are set by the row
-  int64_t answer_epochs = 3;  // of the finetuning
-  int64_t alone_epochs = 75;  // of the row that reads nothing
-  int64_t moments = 4;        // how often on the way a row is finetuned and asked
-  std::string command;        // for the report
+  std::vector<std::string> rows;  // names of the table
+  Settings reading;               // of stage "pretrain"; attention and positions are set by the row
+  int64_t answer_epochs = 3;      // of the finetuning
+  int64_t alone_epochs = 75;      // of the row that reads nothing
+  int64_t moments = 4;            // how often on the way a row is finetuned and asked
 };
 
 /// The recipe of the study on real data, or on the generated corpus when `data` is empty (a smaller model).
@@ -49,9 +46,9 @@ struct StudyResult {
   std::vector<StudyPoint> points;
 };
 
-/// Goes on where the folder's runs stand; a finished part is read, not repeated. 0 when done, or the signal that
-/// stopped it (everything is saved). Writes results.json after every part.
-int run_knowledge_study(const StudyOptions& options, std::FILE* out);
+/// Continues where the folder's runs stand; a finished part is read, not repeated. False when the observer stopped it
+/// (everything is saved, and the same call continues). Writes results.json after every part.
+bool run_knowledge_study(const StudyOptions& options, RunsObserver* observer = nullptr);
 /// What results.json holds: every row of this and of earlier sessions. Throws IoError when it is damaged.
 std::vector<StudyResult> study_results(const std::string& folder);
 
@@ -63,12 +60,7 @@ struct Baseline {
 };
 Baseline study_baseline(const StudyOptions& options);
 
-/// row, parameters, epochs read, machine hours, right answers: where each row stands.
-Table study_table(const std::vector<StudyResult>& results, const Baseline& baseline);
-/// folder/report.html: the table, accuracy over machine hours, and what the best model says about people it never read
-/// about. Throws IoError.
-void save_study_report(const StudyOptions& options, const std::vector<StudyResult>& results, const Baseline& baseline);
 /// One JSON object on one line.
 std::string study_json(const StudyOptions& options, const std::vector<StudyResult>& results);
 
-}  // namespace qkv::app
+}  // namespace qkv
