@@ -116,7 +116,7 @@ int64_t parameters_in(const std::string& path) {
   return n;
 }
 
-/// Reads until `epoch`; false when a signal stopped it. `step` is the checkpoint to go on from.
+/// Reads until `epoch`; false when a signal stopped it. `step` is the checkpoint to continue from.
 bool read_until(const Part& part, const std::string& path, const Settings& settings, int64_t epoch,
                 const std::string& label, StudyPoint& point, int64_t& step, int& signal) {
   std::unique_ptr<Task> task;

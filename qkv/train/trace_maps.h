@@ -29,7 +29,7 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
 /// and the residuals beside it; rows sum to 1. Only for self-attention of one length. Throws ConfigError.
 std::vector<float> attention_rollout(const std::vector<AttentionTrace>& layers);
 
-/// The maps of a picture laid over it, one row of tiles a layer, under the picture itself and the rollout.
+/// The maps of a picture laid over it, one row of tiles per layer, under the picture itself and the rollout.
 Drawing draw_picture_maps(const std::string& title, const TracedExample& example, const TraceChoice& choice = {});
 
 }  // namespace qkv
