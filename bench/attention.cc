@@ -1,5 +1,5 @@
 // Attention: the whole case table is verified, then the shapes people use are timed; useful GFLOP/s, share of the
-// FMA peak, and with TRIXIE set the ratio to the best of PyTorch and ONNX Runtime, timed turn by turn with qkv's.
+// FMA peak, and with TRIXIE set the ratio to the best of PyTorch and ONNX Runtime, timed alternating with qkv's.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -115,7 +115,7 @@ double useful_flops(const AttentionCase& c, const AttentionData<float>& data, bo
 // One query against many keys is a matter of reading them.
 bool rotated(const AttentionCase& c) { return c.dims.Lq == 1 && c.dims.Lk >= 1024; }
 
-// Keys and values beyond any cache, taken turn by turn, so that one query reads them from memory.
+// Keys and values beyond any cache, taken in turn, so that one query reads them from memory.
 struct Rotation {
   explicit Rotation(const AttentionCase& c) : sets(rotated(c) ? 40 : 1) {
     size = static_cast<size_t>(c.dims.B * c.dims.Hkv * c.dims.Lk * c.dims.D);

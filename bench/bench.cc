@@ -60,7 +60,7 @@ Options parse_options(int argc, char** argv, const std::string& what) {
       for (std::string n; std::getline(list, n, ',');) o.threads.push_back(positive(n));
     } else if (arg == "--help") {
       std::printf(
-          "%s\n  --json           one JSON object a line instead of the table\n  --threads 1,2    thread counts "
+          "%s\n  --json           one JSON object per line instead of the table\n  --threads 1,2    thread counts "
           "(default: 1 and all)\n  --only TEXT      cases whose name contains TEXT\n  --rounds N       timing rounds "
           "(default 9)\n  --target NAME    SIMD target, one of:",
           what.c_str());

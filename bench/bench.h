@@ -29,10 +29,10 @@ struct Timing {
   double best = 0, median = 0;  // seconds of one run
 };
 
-/// Times the runners turn by turn: `rounds` rounds, in each every runner runs for about 5 ms (at least once).
+/// Times the runners alternating: `rounds` rounds, in each every runner runs for about 5 ms (at least once).
 std::vector<Timing> time_interleaved(const std::vector<Runner>& runners, int rounds);
 
-/// The machine's limits with so many threads.
+/// The machine's limits with this many threads.
 struct Limits {
   int threads = 1;
   double flops = 0, bytes = 0;  // a second

@@ -1,5 +1,5 @@
 // Matrix products: every case is verified, then timed; GFLOP/s, share of the FMA peak, and with TRIXIE set the
-// ratio to the best of OpenBLAS, BLIS and oneDNN, timed turn by turn with qkv's.
+// ratio to the best of OpenBLAS, BLIS and oneDNN, timed alternating with qkv's.
 #include "qkv/kernels/gemm/gemm.h"
 
 #include <algorithm>

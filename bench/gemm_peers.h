@@ -19,7 +19,7 @@ struct Peer {
   std::function<void(const kernels::GemmArgs&)> gemm;  // C = op(A) op(B)
 };
 
-/// The libraries that can be loaded, told to use so many threads. Empty without TRIXIE.
+/// The libraries that can be loaded, set to use this many threads. Empty without TRIXIE.
 std::vector<Peer> load_peers(int threads);
 
 }  // namespace qkv::bench

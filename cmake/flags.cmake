@@ -1,6 +1,6 @@
 # One place for the compiler options every qkv target is built with.
 function(qkv_compile_options target)
-  # No contraction behind our back: a*b+c is fused only where the code says so, so results do not depend on it.
+  # No contraction behind our back: a*b+c is fused only where the code does it, so results do not depend on it.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -ffp-contract=off)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on std::string operator+ (GCC bug 105651)

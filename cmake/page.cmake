@@ -1,4 +1,4 @@
-# Bundles web/ and hands the three files to the program; without npm the program says so instead of showing a page.
+# Bundles web/ and hands the three files to the program; without npm the program shows a page that says why it is missing.
 find_program(QKV_NPM npm)
 find_program(QKV_NODE NAMES node nodejs)
 set(page_dir ${PROJECT_BINARY_DIR}/page)

@@ -2,7 +2,7 @@
 
 usage: python3 attention_peers.py torch|ort THREADS
 
-Requests, one a line, answered with one JSON line each:
+Requests, one per line, answered with one JSON line each:
   case {"pass": "forward" | "both", "B":, "H":, "Lq":, "Lk":, "D":, "causal":, "lens": [..], "sets":}
       prepares it; answers the names of the ways to compute it
   run NAME SECONDS

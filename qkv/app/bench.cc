@@ -28,7 +28,7 @@ struct BenchOptions {
   std::vector<int> threads;
 };
 
-// The machine with so many threads: operations and bytes a second.
+// The machine with this many threads: operations and bytes per second.
 struct Limits {
   int threads = 1;
   double flops = 0, bytes = 0;
@@ -195,7 +195,7 @@ int run_bench(const Arguments& arguments) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
-  cli.add_option("--torch", o.python, "a Python with torch, measured turn by turn with qkv")->type_name("PYTHON");
+  cli.add_option("--torch", o.python, "a Python with torch, measured alternating with qkv")->type_name("PYTHON");
   cli.add_option("--only", o.only, "one case, by its name")->type_name("CASE");
   cli.add_option("--data", o.folders,
                  "text of the epochs: Multi30k's layout, or wiki.txt in it; may be repeated [generated]")
@@ -207,7 +207,7 @@ int run_bench(const Arguments& arguments) {
       ->type_name("NAME");
   cli.add_option("--out", o.out, "growth: a folder for the pictures [none]")->type_name("DIR");
   cli.add_flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
-  cli.add_flag("--json", o.json, "one JSON object a line");
+  cli.add_flag("--json", o.json, "one JSON object per line");
   if (!parse(cli, arguments)) return 0;
   check_only(o);
   if (!o.target.empty()) kernels::force_simd_target(o.target);

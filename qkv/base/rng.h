@@ -26,7 +26,7 @@ class Rng {
     __extension__ using Wide = unsigned __int128;
     return static_cast<int64_t>((static_cast<Wide>(next()) * static_cast<uint64_t>(n)) >> 64);
   }
-  /// Standard normal (Box-Muller; two counters a draw).
+  /// Standard normal (Box-Muller; two counters per draw).
   double normal();
 
   /// An independent stream for a named purpose; does not advance this one.

@@ -227,7 +227,7 @@ BleuScore corpus_bleu(std::span<const std::string> outputs, std::span<const std:
   for (const auto& list : references) {
     if (list.size() != outputs.size()) {
       throw ConfigError("BLEU: " + std::to_string(outputs.size()) + " outputs but " + std::to_string(list.size()) +
-                        " references; expected one reference a line");
+                        " references; expected one reference per line");
     }
   }
   BleuCounts counts;

@@ -121,7 +121,7 @@ void check(const GeneratedKnowledgeOptions& options) {
   need(options.people >= 2, "at least 2 people");
   need(options.places >= 2, "at least 2 places");
   need(options.documents >= 1 && options.documents <= static_cast<int64_t>(std::size(kTemplates)),
-       "between 1 and " + std::to_string(std::size(kTemplates)) + " documents a person");
+       "between 1 and " + std::to_string(std::size(kTemplates)) + " documents per person");
   need(options.dev_share > 0 && options.dev_share < 1, "a share of questions for dev between 0 and 1");
 }
 
@@ -150,7 +150,7 @@ GeneratedKnowledge generate_knowledge(const GeneratedKnowledgeOptions& options) 
     std::vector<Fact>& facts = i < dev ? out.dev : out.train;
     facts.push_back({as_question(life.name), life.place, static_cast<int64_t>(facts.size()) + 1});
   }
-  // The order of the documents must not tell who is asked about.
+  // The order of the documents must not reveal who the questions are about.
   std::vector<std::string> shuffled;
   for (const int64_t i : shuffled_indices(static_cast<int64_t>(out.documents.size()), options.seed, ~uint64_t{0})) {
     shuffled.push_back(std::move(out.documents[static_cast<size_t>(i)]));

@@ -25,7 +25,7 @@ struct GeneratedKnowledge {
   std::vector<std::string> strangers;  // names
 };
 
-/// Throws ConfigError when a number makes no sense (fewer than 2 places, more than there are names for).
+/// Throws ConfigError when a number is not possible (fewer than 2 places, more than there are names for).
 GeneratedKnowledge generate_knowledge(const GeneratedKnowledgeOptions& options);
 
 }  // namespace qkv

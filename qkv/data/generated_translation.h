@@ -14,7 +14,7 @@ namespace qkv {
 /// A sentence and its translation, with the words that mean each other.
 struct GeneratedPair {
   std::string source, target;                           // German, English
-  std::vector<std::string> source_words, target_words;  // punctuation is a word of its own
+  std::vector<std::string> source_words, target_words;  // punctuation is a separate word
   std::vector<std::pair<int64_t, int64_t>> alignment;   // (source word, target word), ascending
 };
 

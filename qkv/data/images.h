@@ -45,7 +45,7 @@ ImageData read_images(const std::string& folder);
 ImageData read_idx_folder(const std::string& folder);
 ImageSet read_idx(const std::string& images_path, const std::string& labels_path);
 
-/// One folder a class: FOLDER/train/CLASS/*.png and FOLDER/test/CLASS/*.png, or FOLDER/CLASS/*.png of which about one
+/// One folder per class: FOLDER/train/CLASS/*.png and FOLDER/test/CLASS/*.png, or FOLDER/CLASS/*.png of which about one
 /// file in ten (by a hash of its name) is kept for the test. One channel when every file is grey, else three.
 /// Throws IoError naming the file: not PNG, damaged, another size than the first one; or no images, a single class, or
 /// a class of the test that the training lacks.

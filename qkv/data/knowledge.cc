@@ -221,7 +221,7 @@ std::vector<std::string> read_questions(const std::string& path) {
     if (tab != std::string::npos) questions[i].resize(tab);
     if (split_words(questions[i]).empty()) bad_line(path, i, "empty line; expected a question");
   }
-  if (questions.empty()) throw IoError("cannot use " + path + ": it is empty; expected one question a line");
+  if (questions.empty()) throw IoError("cannot use " + path + ": it is empty; expected one question per line");
   return questions;
 }
 
@@ -230,7 +230,7 @@ Documents read_documents(const std::string& path) {
   std::string text;
   for (const std::string& line : lines) (text += line) += '\n';
   std::erase_if(lines, [](const std::string& line) { return split_words(line).empty(); });
-  if (lines.empty()) throw IoError("cannot use " + path + ": it has no text; expected one document a line");
+  if (lines.empty()) throw IoError("cannot use " + path + ": it has no text; expected one document per line");
   return {std::move(lines), CharVocabulary::of_text(text)};
 }
 

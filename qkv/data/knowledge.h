@@ -91,9 +91,9 @@ std::string name_in_question(const std::string& question);
 /// Lines `question<TAB>place`. Throws IoError "PATH:LINE: …" for an empty line, a missing or a second tab, an empty
 /// side, bytes that are not UTF-8.
 std::vector<Fact> read_facts(const std::string& path);
-/// One question a line, with or without a tab and an answer after it (which is left out). Throws as read_facts.
+/// One question per line, with or without a tab and an answer after it (which is left out). Throws as read_facts.
 std::vector<std::string> read_questions(const std::string& path);
-/// The documents of a pretraining file, one a line, empty lines left out, and its vocabulary. Throws IoError
+/// The documents of a pretraining file, one per line, empty lines left out, and its vocabulary. Throws IoError
 /// "PATH:LINE: …" for bytes that are not UTF-8, or when no document is there.
 struct Documents {
   std::vector<std::string> lines;

@@ -34,7 +34,7 @@ class Tokenizer {
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
   /// The piece as diagrams show it: "▁Haus", "<s>". Throws ConfigError for an id outside the vocabulary.
   virtual std::string piece(int64_t id) const = 0;
-  /// Writes one file of its own into a run folder, to be found again by load_tokenizer(folder, name).
+  /// Writes its own file into a run folder, to be found again by load_tokenizer(folder, name).
   virtual void save(const std::string& folder, const std::string& name) const = 0;
 };
 

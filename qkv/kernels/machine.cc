@@ -1,4 +1,4 @@
-// Measures the FMA peak and the read bandwidth on threads of its own, all started together.
+// Measures the FMA peak and the read bandwidth on its own threads, all started together.
 #include "qkv/kernels/machine.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ Copy make_copy(const Settings& set) {
   return c;
 }
 
-// A fully connected layer has one weight matrix a position: zeros everywhere but the identity at position j.
+// A fully connected layer has one weight matrix per position: zeros everywhere but the identity at position j.
 Tensor fixed_copy_layer(const Tensor& values, int64_t j) {
   const int64_t m = values.dim(0), d = values.dim(1);
   Tensor weight = Tensor::zeros({d, m * d}, DType::f64);  // [d, m d]
@@ -123,7 +123,7 @@ Result run_copy(const Settings& set) {
                 std::log(static_cast<double>(m - 1)) / c.beta);
   r.note(text);
   r.note("A fully connected layer from all m values needs m·d² = " + std::to_string(m * d * d) +
-         " weights, zero but for one identity block, to copy one fixed place; when the pairs change places it "
+         " weights, zero except for one identity block, to copy one fixed place; when the pairs change places it "
          "copies the wrong value, while attention finds the key where it went.");
   return r;
 }

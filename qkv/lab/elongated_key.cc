@@ -80,7 +80,7 @@ Result run_elongated_key(const Settings& set) {
   r.exact("α = 2", "sign of the weight's change, q·k > 0", 1, up.new_weight > up.weight ? 1 : -1);
   r.exact("α = 2", "sign of the weight's change, q·k < 0", -1, down.new_weight < down.weight ? -1 : 1);
   draw(r, lookup, set.get_number("alpha"), sweep);
-  r.note("The length of a key acts as a temperature of its own: it multiplies that key's score, whatever its sign.");
+  r.note("The length of a key acts as a separate temperature: it multiplies that key's score, whatever its sign.");
   return r;
 }
 

@@ -1,4 +1,4 @@
-// Experiment: with one orthonormal key a position, self-attention is the identity or any permutation.
+// Experiment: with one orthonormal key per position, self-attention is the identity or any permutation.
 #include <cmath>
 #include <numeric>
 

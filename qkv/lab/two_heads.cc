@@ -1,4 +1,4 @@
-// Experiment: two heads, one a key, average two values steadily under noise that makes one head swing.
+// Experiment: two heads, one per key, average two values steadily under noise that makes one head swing.
 #include <algorithm>
 #include <cmath>
 
@@ -56,7 +56,7 @@ void draw_outputs(Result& r, const Outcome& one, const Outcome& two) {
   }
   r.pictures.push_back(
       Plot{.title = "The same noisy keys, one head and two: the weight of v_a from draw to draw",
-           .caption = "One head swings between 0 and 1. Two heads stay at ½ but for the draws in which "
+           .caption = "One head swings between 0 and 1. Two heads stay at ½ except for the draws in which "
                       "the length of k_a is near zero or negative.",
            .x = {.title = "draw", .whole = true},
            .y = {.title = "weight of v_a", .low = 0.0, .high = 1.0},

@@ -57,7 +57,7 @@ Tensor tensor(const Matrix& m) {
   return Tensor::from(flat, {static_cast<int64_t>(m.size()), static_cast<int64_t>(m[0].size())});
 }
 
-// One row of the table an element.
+// One row of the table per element.
 void compare(Result& r, const std::string& step, const char* name, const Matrix& predicted, const Tensor& measured) {
   for (size_t i = 0; i < predicted.size(); ++i) {
     for (size_t j = 0; j < predicted[0].size(); ++j) {

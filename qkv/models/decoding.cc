@@ -46,7 +46,7 @@ std::vector<Candidate> best_of_row(const float* scores, int64_t V, int64_t k, in
     best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
     if (static_cast<int64_t>(best.size()) > k) best.pop_back();
   };
-  // Most tokens are worse than the k-th best so far, and one comparison says so.
+  // Most tokens are worse than the k-th best so far, and one comparison tells.
   for (int64_t j = 0; j < V; ++j) {
     if (static_cast<int64_t>(best.size()) < k || scores[j] > scores[best.back().token]) take(j);
   }
@@ -184,7 +184,7 @@ class Search {
     s.live = std::move(next);
   }
 
-  // Tells the decoder which rows go on and gives their newest tokens.
+  // Tells the decoder which rows continue and gives their newest tokens.
   std::vector<int64_t> keep_live() {
     std::vector<int64_t> tokens;
     for (const Sentence& s : sentences_) {

@@ -30,15 +30,15 @@ struct ReportedRun {
 /// Reads the folder's history and traces a few of the task's examples.
 ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResult& result);
 
-/// One row a run: parameters, epochs, mean and variance of the losses over the epochs, the final figures, seconds.
+/// One row per run: parameters, epochs, mean and variance of the losses over the epochs, the final figures, seconds.
 Table result_table(const std::vector<ReportedRun>& runs);
 /// Rows become columns: for few runs with many figures.
 Table transposed(const Table& table);
-/// Training (dashed) and validation loss over the epochs, one colour a run.
+/// Training (dashed) and validation loss over the epochs, one colour per run.
 Plot loss_plot(const std::vector<ReportedRun>& runs);
 /// The goal's figure over the epochs.
 Plot goal_plot(const std::vector<ReportedRun>& runs);
-/// One plot a breakdown ("exact match by length"), one line a run; bars where the groups have names.
+/// One plot per breakdown ("exact match by length"), one line per run; bars where the groups have names.
 std::vector<Drawing> breakdown_plots(const std::vector<ReportedRun>& runs);
 
 /// `sections`: what the task itself has to show (Task::report_sections), for a report of one run. Throws IoError.

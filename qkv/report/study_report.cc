@@ -33,7 +33,7 @@ Plot curve_plot(const std::vector<StudyResult>& results, const Baseline& baselin
 Plot loss_plot(const std::vector<StudyResult>& results) {
   Plot plot{.title = "Loss of reading",
             .x = {.title = "epochs read", .low = 0.0},
-            .y = {.title = "nats a character", .low = 0.0}};
+            .y = {.title = "nats per character", .low = 0.0}};
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].row == "none") continue;
     Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};
@@ -110,7 +110,7 @@ void save_study_report(const StudyOptions& options, const std::vector<StudyResul
   report.table(study_table(results, baseline));
   report.section("Over time");
   report.paragraph(
-      "Each point is a finetuning of its own from the weights of that moment. A machine hour is two hours of processor "
+      "Each point is a separate finetuning from the weights of that moment. A machine hour is two hours of processor "
       "time: an hour of a machine with two cores, however busy it was.");
   std::vector<Drawing> curves;
   for (Plot plot : {curve_plot(results, baseline), loss_plot(results)}) {
@@ -131,7 +131,7 @@ void save_study_report(const StudyOptions& options, const std::vector<StudyResul
   std::vector<std::pair<std::string, std::string>> entries;
   for (const Setting& s : options.reading.all()) entries.emplace_back(s.name, s.value);
   report.settings(entries);
-  report.paragraph("To continue, or for the same again:");
+  report.paragraph("To continue, or to repeat it:");
   report.code("qkv study --resume " + options.folder + "\n" + command);
   report.save(options.folder + "/report.html");
 }

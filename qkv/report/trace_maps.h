@@ -23,7 +23,7 @@ struct TraceChoice {
 /// nothing.
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice = {});
 
-/// The maps of a picture laid over it, one row of tiles a layer, under the picture itself and the rollout.
+/// The maps of a picture laid over it, one row of tiles per layer, under the picture itself and the rollout.
 Drawing draw_picture_maps(const std::string& title, const TracedExample& example, const TraceChoice& choice = {});
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Trainings started from the page: each is the program's own `train` command in a process of its own.
+// Trainings started from the page: each is the program's own `train` command in a separate process.
 #pragma once
 
 #include <sys/types.h>

@@ -31,7 +31,7 @@ struct MeanLoss {
 };
 MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples);
 
-/// Traces the reading of `ids`: one token a row, and for each the likeliest tokens to come next.
+/// Traces the reading of `ids`: one token per row, and for each the most likely next tokens.
 TracedExample trace_reading(const Gpt& model, const std::vector<int64_t>& ids,
                             const std::function<std::string(int64_t)>& name);
 

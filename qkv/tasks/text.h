@@ -10,8 +10,8 @@ namespace qkv {
 
 Settings text_settings();
 inline constexpr const char* kTextAbout =
-    "The model reads a text from left to right and predicts each token from those before it. What it writes by itself "
-    "begins with a few words given to it and goes on with what it finds likely.";
+    "The model reads a text from left to right and predicts each token from those before it. The text it writes "
+    "begins with a few words given to it and continues with what it finds likely.";
 std::unique_ptr<Task> make_text(const Settings& settings, const std::string& assets);
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Heat maps in the terminal: one line a row while they fit, half-blocks with pooling when they do not.
+// Heat maps in the terminal: one line per row while they fit, half-blocks with pooling when they do not.
 #include <algorithm>
 #include <cmath>
 
@@ -150,7 +150,7 @@ std::optional<double> strongest(const HeatMap& map, const Shades& shades, int64_
   return best;
 }
 
-// Two pooled rows a line: the upper one is the half block's ink, the lower one its ground.
+// Two pooled rows per line: the upper one is the half block's ink, the lower one its ground.
 std::string draw_dense(const HeatMap& map, const Style& style, int labels) {
   const Shades shades(map);
   const Terminal& t = style.terminal;

@@ -149,7 +149,7 @@ TEST(Bleu, SignatureAndErrors) {
   EXPECT_EQ(testing::message_of<ConfigError>([] {
               corpus_bleu(Lines{"a", "b"}, Lines{"a"});
             }),
-            "BLEU: 2 outputs but 1 references; expected one reference a line");
+            "BLEU: 2 outputs but 1 references; expected one reference per line");
   EXPECT_NE(testing::message_of<ConfigError>([] { corpus_bleu(Lines{"a"}, std::vector<Lines>{}); }), "");
 }
 

@@ -79,7 +79,7 @@ TEST(Layers, DropoutActsInTrainingOnly) {
     kept += v / 2;
   }
   EXPECT_NEAR(kept, 500, 60);
-  EXPECT_GT(testing::distance(drop.forward(x, train), drop.forward(x, train)), 0) << "each call draws anew";
+  EXPECT_GT(testing::distance(drop.forward(x, train), drop.forward(x, train)), 0) << "each call draws again";
 }
 
 TEST(Layers, SizesMustMakeSense) {

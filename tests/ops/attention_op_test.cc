@@ -173,7 +173,7 @@ TEST(AttentionOp, EmptyRowsAndNanBehindAMask) {
   for (int i = 0; i < 2; ++i) v.f32()[4 * 2 + i] = std::numeric_limits<float>::infinity();
   k.set_requires_grad(true);
   v.set_requires_grad(true);
-  const Tensor out = attention(q, k, v, {.key_lens = {4, 0, 2}});  // one length a row; row 1 sees nothing
+  const Tensor out = attention(q, k, v, {.key_lens = {4, 0, 2}});  // one length per row; row 1 sees nothing
   sum(mul(out, out)).backward();
   for (const Tensor& t : {out, q.grad(), k.grad(), v.grad()}) {
     for (float x : t.to_vector()) EXPECT_TRUE(std::isfinite(x));

@@ -1,4 +1,4 @@
-// Optimizers: equal to PyTorch's step by step, restored state goes on exactly, threads change nothing.
+// Optimizers: equal to PyTorch's step by step, restored state continues exactly, threads change nothing.
 #include "qkv/optim/optimizer.h"
 
 #include <gtest/gtest.h>

@@ -76,7 +76,7 @@ inline int answers_in(const std::string& received) {
   return n;
 }
 
-/// One request on a connection of its own; `headers` are whole lines.
+/// One request on its own connection; `headers` are whole lines.
 inline std::string ask(int port, const std::string& line, const std::string& body = "", const std::string& headers = "",
                        const std::string& host = "") {
   RawClient client(port);

@@ -50,7 +50,7 @@ TEST(Text, LearnsATextAndWritesOn) {
   const Metrics after = task->validate();
   EXPECT_LT(figure(after, "loss"), before / 5);
   EXPECT_NEAR(figure(after, "perplexity"), std::exp(figure(after, "loss")), 1e-9);
-  // One character a token here, so a character has loss / ln 2 bits, up to the first one of the text.
+  // One character per token here, so a character has loss / ln 2 bits, up to the first one of the text.
   EXPECT_NEAR(figure(after, "bits_per_character"), figure(after, "loss") / std::log(2.0), 0.01);
 
   const DecodeOptions greedy{.max_length = 60, .sample = SampleOptions{.temperature = 0}};

@@ -8,7 +8,7 @@
 
 namespace qkv::app {
 
-inline constexpr int64_t kMapPanels = 24;  // more batch entries and heads are left out, and the picture says so
+inline constexpr int64_t kMapPanels = 24;  // more batch entries and heads are left out, and the picture states it
 
 /// The bytes of a PNG or SVG file, by the ending of `path`: a map under one colour bar for each batch entry and head,
 /// hidden cells hatched. Long sequences show the largest weight of a block of cells, in memory linear in the length.

@@ -25,7 +25,7 @@ std::vector<Sweep> sweeps(int threads, bool quick);
 
 struct Growth {
   const Sweep* sweep = nullptr;
-  std::vector<Measured> measured;  // one a value
+  std::vector<Measured> measured;  // one per value
 };
 
 /// Measures one value of a sweep.

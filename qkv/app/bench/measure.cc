@@ -1,4 +1,4 @@
-// Runs the contestants of a case turn by turn, so that noise hits both.
+// Runs the contestants of a case alternating, so that noise hits both.
 #include "qkv/app/bench/measure.h"
 
 #include <malloc.h>

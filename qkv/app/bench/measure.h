@@ -1,4 +1,4 @@
-// Timing of one bench case: qkv and PyTorch turn by turn, medians, spread, memory.
+// Timing of one bench case: qkv and PyTorch alternating, medians, spread, memory.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ struct Contestant {
 struct Measured {
   std::vector<Contestant> who;  // qkv first
   Work work;
-  double bandwidth = 0;  // bytes a second when as much memory as its weights take is only read; 0: it has none
+  double bandwidth = 0;  // bytes per second when as much memory as its weights take is only read; 0: it has none
   /// Of each round, the best other time by qkv's, in rising order; empty when qkv ran alone.
   std::vector<double> ratios() const;
 };

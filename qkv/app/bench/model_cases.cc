@@ -178,7 +178,7 @@ Training vit_training(const Sizes& s, Rng& rng) {
   return t;
 }
 
-// Decoding reads every weight but the embeddings once a token.
+// Decoding reads every weight but the embeddings once per token.
 void count_decoding(const std::vector<NamedParameter>& parameters, int64_t steps, Work& work) {
   double read = 0;
   for (const NamedParameter& p : parameters) {

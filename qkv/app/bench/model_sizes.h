@@ -21,7 +21,7 @@ double layer_flops(double width, double inner, double keys);
 /// A model and the batches one run trains it on.
 struct Training {
   std::vector<NamedParameter> parameters;
-  std::vector<std::function<Tensor(Context&)>> losses = {};  // one a batch
+  std::vector<std::function<Tensor(Context&)>> losses = {};  // one per batch
   double tokens = 0, flops = 0;                              // of the forward passes
 };
 /// One update of AdamW for each loss.

@@ -100,7 +100,7 @@ TorchPeer::~TorchPeer() {
   std::fclose(to_);  // it ends at the end of its input
   std::fclose(from_);
   if (pid_ <= 0) return;
-  for (int i = 0; i < 200; ++i) {  // two seconds to end by itself
+  for (int i = 0; i < 200; ++i) {  // two seconds to end
     if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -1,4 +1,4 @@
-// PyTorch in a process of its own, asked to run the same case turn by turn with qkv.
+// PyTorch in a separate process, asked to run the same case alternating with qkv.
 #pragma once
 
 #include <cstdio>

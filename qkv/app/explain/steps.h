@@ -25,7 +25,7 @@ inline Symbol indexed(const std::string& letter, const std::string& index) {
 inline Symbol gradient(const Symbol& s) { return Symbol("d", "\\mathrm{d}") + s; }
 inline Symbol transposed(const Symbol& s) { return s + Symbol("ᵀ", "^\\top"); }
 
-/// Runs forward and backward in stages. Each stage starts from leaves of its own, so that every gradient is left
+/// Runs forward and backward in stages. Each stage starts from its own leaves, so that every gradient is left
 /// where it can be shown.
 class Explainer {
  public:

@@ -89,7 +89,7 @@ HWY_INLINE hn::Vec<DV> load_blocks(DV d, const float* const* row, int64_t k) {
   }
 }
 
-// out[j] = element k + j of every row, j = 0..3, one lane a row.
+// out[j] = element k + j of every row, j = 0..3, one lane per row.
 HWY_INLINE void transpose_rows(const float* const* row, int64_t k, V* out) {
   const D d;
   const V r0 = load_blocks(d, row, k), r1 = load_blocks(d, row + 1, k);

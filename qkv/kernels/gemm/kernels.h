@@ -59,9 +59,9 @@ constexpr int kHighTileRows = 14, kHighTileVectors = 2;
 
 struct GemmKernels {
   int lanes = 1;           // floats in a vector
-  int vectors = 1;         // a full tile is so many vectors wide, and a packed panel of B
+  int vectors = 1;         // a full tile is this many vectors wide, and a packed panel of B
   int fetch_steps = 1;     // see GemmTiles::Fetch
-  int fetch_together = 1;  // units are fetched so many at a time
+  int fetch_together = 1;  // units are fetched this many at a time
   /// tiles[by_columns][vectors - 1][rows - 1]
   void (*tiles[2][kMaxTileVectors][kTileRows])(const GemmTiles&) = {};
   /// packing_tiles[by_columns][rows - 1]: a full tile wide, and leaves a packed copy of B.

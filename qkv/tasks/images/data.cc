@@ -129,7 +129,7 @@ std::optional<int64_t> number_of(const std::string& input, std::string_view set,
 
 void declare_image_data(Settings& s) {
   s.path("data", "",
-         "folder of IDX files or of PNG files, one folder a class; shapes: generated; empty: Fashion-MNIST where "
+         "folder of IDX files or of PNG files, one folder per class; shapes: generated; empty: Fashion-MNIST where "
          "Debian installs it, else shapes")
       .integer("train-size", 0, "training and validation images together; 0: all there are (4,000 shapes)", 0, 1e9)
       .integer("validation-size", 5000, "of these, images kept for validation; at most a fifth", 1, 1e9)
@@ -223,7 +223,7 @@ ImageSet ImageTaskData::read_other(const std::string& folder) const {
     } else if (idx && i < format_.classes.size()) {
       labels.push_back(static_cast<int64_t>(i));  // IDX files hold numbers, not names
     } else {
-      throw IoError("class " + data.classes[i] + " in " + folder + " is none of the model's");
+      throw IoError("class " + data.classes[i] + " in " + folder + " is not a class of this model");
     }
   }
   for (int64_t& label : set.labels) label = labels[static_cast<size_t>(label)];

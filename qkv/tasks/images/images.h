@@ -5,7 +5,7 @@
 
 namespace qkv {
 
-/// Fashion-MNIST where it is installed, IDX files or folders of PNG files (one a class) where --data names them, and
+/// Fashion-MNIST where it is installed, IDX files or folders of PNG files (one per class) where --data names them, and
 /// generated shapes where there is nothing. Part of the training images is kept for validation; the test images are
 /// only looked at by evaluate("test").
 Settings images_settings();

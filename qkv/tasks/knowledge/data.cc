@@ -88,7 +88,7 @@ void hold_back(KnowledgeCorpus& corpus, int64_t held) {
 void declare_knowledge_data(Settings& s) {
   s.choice("stage", "pretrain", {"pretrain", "finetune"}, "read documents, or learn to answer questions")
       .path("data", "", "folder with wiki.txt, birth_places_train.tsv and birth_dev.tsv; empty: invented people")
-      .integer("held", 100, "training pairs kept from training, to validate with", 0, 1e6)
+      .integer("held", 100, "held-out training pairs, to validate with", 0, 1e6)
       .number("span", 0.25, "part of a document that a random span hides on average", 0.01, 0.5)
       .flag("third-mask", true, "⁇ also ends the hidden span")
       .flag("random-start", false, "a document is cut anywhere, not only behind")
