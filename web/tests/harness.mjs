@@ -180,7 +180,7 @@ export async function serve(root, port = 0) {
   };
 }
 
-export async function launch() {
+export async function launch(extra = []) {
   const path =
     process.env.QKV_CHROMIUM ??
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
@@ -189,7 +189,7 @@ export async function launch() {
   const browser = await chromium.launch({
     executablePath: path,
     headless: true,
-    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...extra],
   });
   browsers.add(browser);
   return browser;

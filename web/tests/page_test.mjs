@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import test, { after } from "node:test";
 import { exploreTests } from "./explore_tests.mjs";
 import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
+import { hostileTests } from "./hostile_tests.mjs";
 import { modelTests } from "./models_tests.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
@@ -16,6 +17,7 @@ unitTests();
 exploreTests(site);
 modelTests(site);
 viewTests(site);
+hostileTests();
 
 test("the server ends in an orderly way when asked to", async () => {
   await site.browser.close();
