@@ -13,6 +13,7 @@
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
 #include "qkv/io/parameters_file.h"
+#include "qkv/train/session.h"
 #include "qkv/train/trainer.h"
 #include "train/tiny_task.h"
 

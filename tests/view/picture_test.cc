@@ -14,7 +14,7 @@ using testing::message_of;
 using testing::Png;
 
 TEST(Picture, BytesBecomeColours) {
-  const uint8_t grey[] = {0, 100, 200, 255}, color[] = {1, 2, 3, 4, 5, 6};
+  const std::vector<uint8_t> grey = {0, 100, 200, 255}, color = {1, 2, 3, 4, 5, 6};
   const Raster a = raster_of({.width = 2, .height = 2, .channels = 1, .pixels = grey}),
                b = raster_of({.width = 2, .height = 1, .channels = 3, .pixels = color});
   EXPECT_EQ(a.colors[1], (Rgb{100, 100, 100}));
