@@ -6,11 +6,14 @@ set -euo pipefail
 build=$(cd "$1" && pwd)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$build/install-check
-rm -rf "$work"
+# Beside that build and as deep: paths relative to it are then the same, and ccache has every object of the library.
+shared=$build-shared
+subdirectory=$build-subdirectory
+rm -rf "$work" "$shared" "$subdirectory"
 mkdir -p "$work/app"
 export CCACHE_BASEDIR=$here
 launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=$here/tools/compile.sh
-# The same warnings as in that build, so that ccache has every object of the library.
+# The same warnings, for the same reason.
 werror=-DQKV_WERROR=$(sed -n 's/^QKV_WERROR:[A-Z]*=//p' "$build/CMakeCache.txt")
 
 fail() {
@@ -31,19 +34,19 @@ block cpp >"$work/app/main.cc"
 block cmake >"$work/app/CMakeLists.txt"
 [ -s "$work/app/main.cc" ] && [ -s "$work/app/CMakeLists.txt" ] || fail "README.md has no cpp or no cmake block"
 
-# consumer NAME SOURCE CMAKE_ARGUMENT...: builds a program called app and runs it.
+# consumer NAME SOURCE FOLDER CMAKE_ARGUMENT...: builds a program called app there and runs it.
 consumer() {
-  local name=$1 source=$2
-  shift 2
-  quietly "$name-configure" cmake -S "$source" -B "$work/$name" -G Ninja "$launcher" "$@"
-  quietly "$name-build" cmake --build "$work/$name"
-  quietly "$name-run" "$work/$name/app"
+  local name=$1 source=$2 folder=$3
+  shift 3
+  quietly "$name-configure" cmake -S "$source" -B "$folder" -G Ninja "$launcher" "$@"
+  quietly "$name-build" cmake --build "$folder"
+  quietly "$name-run" "$folder/app"
   echo "$name: ok"
 }
 
 quietly install cmake --install "$build" --prefix "$work/static"
 "$work/static/bin/qkv" --version >/dev/null || fail "the installed program does not start"
-consumer find_package "$work/app" -DCMAKE_PREFIX_PATH="$work/static"
+consumer find_package "$work/app" "$work/find_package" -DCMAKE_PREFIX_PATH="$work/static"
 
 find "$work/static/include" -name '*.h' | sort >"$work/headers"
 for name in base/settings kernels nlohmann hwy/; do
@@ -68,19 +71,21 @@ pkg_config() {
 }
 pkg_config pkg-config "$work/static"
 
-quietly shared-configure cmake -S "$here" -B "$work/shared-build" -G Ninja "$launcher" -DBUILD_SHARED_LIBS=ON \
-  -DQKV_PROGRAM=OFF "$werror"
-quietly shared-build cmake --build "$work/shared-build"
-quietly shared-install cmake --install "$work/shared-build" --prefix "$work/shared"
-consumer find_package-shared "$work/app" -DCMAKE_PREFIX_PATH="$work/shared"
-ldd "$work/find_package-shared/app" | grep -q 'libqkv\.so\.[0-9]' || fail "the program does not use the shared library"
+quietly shared-configure cmake -S "$here" -B "$shared" -G Ninja "$launcher" -DBUILD_SHARED_LIBS=ON -DQKV_PROGRAM=OFF \
+  "$werror"
+quietly shared-build cmake --build "$shared"
+quietly shared-install cmake --install "$shared" --prefix "$work/shared"
+consumer find_package-shared "$work/app" "$work/find_package-shared" -DCMAKE_PREFIX_PATH="$work/shared"
+ldd "$work/find_package-shared/app" | grep 'libqkv\.so\.[0-9]' >/dev/null || fail "the program uses no shared library"
 pkg_config pkg-config-shared "$work/shared"
 
 # As a part of another project: no program, no tests, no -Werror unless asked for.
 mkdir -p "$work/parent"
 cp "$work/app/main.cc" "$work/parent"
 sed "s|^find_package(qkv.*|add_subdirectory($here qkv)|" "$work/app/CMakeLists.txt" >"$work/parent/CMakeLists.txt"
-quietly subdirectory-plain cmake -S "$work/parent" -B "$work/subdirectory" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
-grep -qE -- '-Werror|qkv/app/|tests/|page\.cc' "$work/subdirectory/compile_commands.json" &&
+quietly subdirectory-plain cmake -S "$work/parent" -B "$subdirectory" -G Ninja -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+if grep -E -- '-Werror|qkv/(app|serve|tasks)/|tests/' "$subdirectory/compile_commands.json" >/dev/null; then
   fail "add_subdirectory(qkv) builds more than the library, or with -Werror"
-consumer subdirectory "$work/parent" "$werror"
+fi
+consumer subdirectory "$work/parent" "$subdirectory" "$werror"
+rm -rf "$shared" "$subdirectory"
