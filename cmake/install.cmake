@@ -14,6 +14,17 @@ foreach(header qkv/qkv.h ${public_headers})
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
 
+# What a program must link besides libqkv: all of it with the static library, nothing with the shared one.
+get_target_property(library_type qkv TYPE)
+set(QKV_NEEDS_MORE ON)
+if(library_type STREQUAL "SHARED_LIBRARY")
+  set(QKV_NEEDS_MORE OFF)
+  set(QKV_PC_PRIVATE .private)
+  if(QKV_PROGRAM)
+    set_target_properties(qkv_program PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  endif()
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
 install(EXPORT qkvTargets NAMESPACE qkv:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/qkvConfig.cmake.in ${PROJECT_BINARY_DIR}/qkvConfig.cmake
@@ -22,10 +33,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake CO
 install(FILES ${PROJECT_BINARY_DIR}/qkvConfig.cmake ${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# What a program must link besides libqkv: all of it with the static library, nothing with the shared one.
-if(BUILD_SHARED_LIBS)
-  set(QKV_PC_PRIVATE .private)
-endif()
 file(RELATIVE_PATH QKV_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
