@@ -16,9 +16,12 @@ BudgetScope::BudgetScope(const Budget* budget) noexcept : before_(budget_of_thre
 BudgetScope::~BudgetScope() { budget_of_thread = before_; }
 
 void check_budget() {
-  if (budget_of_thread != nullptr && budget_of_thread->spent()) {
-    throw BudgetError("this takes too long and was stopped; use a smaller input or smaller settings");
-  }
+  const Budget* const budget = budget_of_thread;
+  if (budget == nullptr || !budget->spent()) return;
+  if (budget->cancelled()) throw BudgetError("this was stopped because the server ends");
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(budget->time()).count();
+  throw BudgetError("this takes longer than " + std::to_string(seconds) +
+                    " seconds and was stopped; use a smaller input or smaller settings");
 }
 
 void check_budget(int64_t bytes) {

@@ -22,16 +22,20 @@ class Budget {
   /// What deadlines are read from.
   using Clock = std::chrono::steady_clock;
 
-  /// `bytes`: the most that all tensors of the process may hold while work under this budget makes one.
-  Budget(Clock::time_point until, int64_t bytes) : until_(until), bytes_(bytes) {}
+  /// Time from now on; `bytes`: the most that all tensors of the process may hold while work under this budget makes
+  /// one.
+  Budget(Clock::duration time, int64_t bytes) : time_(time), until_(Clock::now() + time), bytes_(bytes) {}
 
   /// Ends the work from another thread.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
-  bool spent() const noexcept { return cancelled_.load(std::memory_order_relaxed) || Clock::now() >= until_; }
+  bool spent() const noexcept { return cancelled() || Clock::now() >= until_; }
+  bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
+  Clock::duration time() const { return time_; }
   Clock::time_point until() const { return until_; }
   int64_t bytes() const { return bytes_; }
 
  private:
+  Clock::duration time_;
   Clock::time_point until_;
   int64_t bytes_;
   std::atomic<bool> cancelled_{false};

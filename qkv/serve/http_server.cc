@@ -215,7 +215,7 @@ struct HttpServer::Impl {
     if (x.answer) return send(x);
     if (x.budget) return MHD_NO;  // not even an error could be said
     enter(x.connection, Peer::Phase::working);
-    x.budget = std::make_unique<Budget>(Clock::now() + seconds(options.request_seconds), options.memory);
+    x.budget = std::make_unique<Budget>(seconds(options.request_seconds), options.memory);
     {
       const std::lock_guard lock(mutex);
       working.insert(&x);

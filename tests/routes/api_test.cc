@@ -309,11 +309,11 @@ TEST_F(ApiTest, APipeInPlaceOfAFileBlocksNobody) {
 
 TEST_F(ApiTest, WorkBeyondTheBudgetIsRefusedOrStopped) {
   const auto within = [&](double seconds, int64_t bytes, const std::string& target, const std::string& body) {
-    const Budget budget(Budget::Clock::now() + std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)), bytes);
+    const Budget budget(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)), bytes);
     const BudgetScope scope(&budget);
     const auto begun = Budget::Clock::now();
     const Response r = ask("POST", target, body);
-    EXPECT_LT(Budget::Clock::now() - begun, std::chrono::seconds(4)) << target;
+    EXPECT_LT(Budget::Clock::now() - begun, std::chrono::seconds(20)) << target;
     return r;
   };
   constexpr int64_t kBytes = 384 << 20;

@@ -54,6 +54,11 @@ class RawClient {
     return all;
   }
   bool closed() const { return closed_; }
+  /// Waits for the first bytes of an answer and leaves them where they are.
+  bool has_answer() const {
+    pollfd watched{socket_, POLLIN, 0};
+    return ::poll(&watched, 1, 20000) > 0;
+  }
 
  private:
   int socket_;
