@@ -32,6 +32,12 @@ configure_package_config_file(cmake/qkvConfig.cmake.in ${PROJECT_BINARY_DIR}/qkv
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/qkvConfig.cmake ${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake
         DESTINATION ${package_dir})
+if(TARGET qkv_runs)
+  install(TARGETS qkv_runs EXPORT qkvRunsTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT qkvRunsTargets NAMESPACE qkv:: DESTINATION ${package_dir})
+  install(FILES qkv/runs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qkv)
+  install(FILES qkv/tasks/prediction.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qkv/tasks)
+endif()
 
 file(RELATIVE_PATH QKV_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)

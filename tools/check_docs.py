@@ -18,7 +18,7 @@ MEMBER = re.compile(r"Member (?P<name>\S+?)(?P<arguments>\(.*\).*)? \((?P<kind>[
 
 def public_headers():
     text = (ROOT / "qkv" / "qkv.h").read_text(encoding="utf-8")
-    return ["qkv/qkv.h"] + re.findall(r'^#include "(qkv/.*)"$', text, re.M)
+    return ["qkv/qkv.h", "qkv/runs.h", "qkv/tasks/prediction.h"] + re.findall(r'^#include "(qkv/.*)"$', text, re.M)
 
 
 def called(line):

@@ -60,6 +60,20 @@ while read -r header; do
 done <"$work/headers"
 echo "$(wc -l <"$work/headers") headers, each alone: ok"
 
+# A run that the installed program trained, opened by a program of its own that draws nothing and serves nothing.
+mkdir -p "$work/runs"
+cp "$here/examples/from_run/main.cc" "$work/runs"
+sed 's/find_package(qkv.*/find_package(qkv REQUIRED COMPONENTS runs)/; s/qkv::qkv/qkv::runs/' \
+  "$work/app/CMakeLists.txt" >"$work/runs/CMakeLists.txt"
+quietly runs-configure cmake -S "$work/runs" -B "$work/from_run" -G Ninja "$launcher" \
+  -DCMAKE_PREFIX_PATH="$work/static"
+quietly runs-build cmake --build "$work/from_run"
+quietly runs-train "$work/static/bin/qkv" train reverse --epochs 1 --train-size 256 --out "$work/run"
+quietly runs-run "$work/from_run/app" "$work/run" abcd
+grep -q 'abcd -> .*' "$work/runs-run.log" || fail "qkv::runs gave no answer"
+ldd "$work/from_run/app" | grep -E 'pango|cairo|microhttpd' && fail "qkv::runs links pictures or the server"
+echo "runs: ok"
+
 # pkg_config NAME PREFIX: the same program without CMake.
 pkg_config() {
   local flags

@@ -1,21 +1,76 @@
 #!/usr/bin/env python3
-"""Checks that each layer includes only the layers before it, and that only kernels/ names Highway and only io/json.cc parses JSON."""
+"""Checks what docs/ARCHITECTURE.md says of the folders of qkv/: each includes only those before it, and none includes
+what it does not know. Only one place names each outside library, and only io/json.cc parses JSON."""
 import pathlib
 import re
 import sys
 
-LAYERS = "base kernels core ops nn optim models io figures data tasks train study view report lab routes serve app".split()
+LAYERS = """base kernels core ops nn optim models io figures data tasks train study runs view report lab routes serve
+app""".split()
+# Earlier folders that a folder does not know, the last column of the table there. "tasks/" stands for the rooms and
+# files of single tasks.
+UNKNOWN = {
+    "optim": "nn",
+    "io": "nn optim models",
+    "figures": "kernels core ops nn optim models io",
+    "data": "kernels core ops nn optim models figures",
+    "tasks": "optim",
+    "train": "models data tasks/",
+    "view": "kernels core ops nn optim models tasks train study runs",
+    "lab": "optim models data tasks train study runs",
+    "routes": "kernels ops optim models data study view",
+    "serve": "kernels core ops nn optim models data study view report",
+}
+TASK_FACE = {"tasks/task.h", "tasks/metrics.h", "tasks/prediction.h", "tasks/rollout.h"}
+# Single files that need a little of what their folder does not know.
+EXCEPTIONS = {
+    ("tasks/training_settings.cc", "optim"): "the names of optimizers and schedules are choices of options",
+    ("view/text.cc", "data"): "UTF-8",
+}
+# Outside libraries by how their headers begin, and who may include them.
+OUTSIDE = {
+    "hwy/": ["kernels/"],
+    "nlohmann/": ["io/json.h", "app/bench"],
+    "cairo": ["view/pictures.cc"],
+    "pango/": ["view/pictures.cc"],
+    "glib": [],
+    "zlib.h": ["data/inflate.cc"],
+    "sentencepiece": ["data/sentencepiece_tokenizer.cc"],
+    "microhttpd.h": ["serve/"],
+    "sys/socket.h": ["serve/"],
+    "CLI/": ["app/"],
+}
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JSON_PARSE = re.compile(r"\bjson::(parse|accept|from_\w+)\(", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
+
+
+def fault(file, layer, target):
+    """Why qkv/`file` may not include `target`; None when it may."""
+    for library, users in OUTSIDE.items():
+        if target.startswith(library) and not any(file.startswith(user) for user in users):
+            return f"only {', '.join(users) or 'nobody'} may include {library}"
+    if not target.startswith("qkv/") or target.count("/") < 2:
+        return None
+    header = target.removeprefix("qkv/")
+    other = header.split("/")[0]
+    if other not in LAYERS or LAYERS.index(other) > LAYERS.index(layer):
+        return f"{layer}/ may not include {other}/, which comes after it"
+    unknown = UNKNOWN.get(layer, "").split()
+    if (file, other) not in EXCEPTIONS and other in unknown:
+        return f"{layer}/ does not know {other}/"
+    if other + "/" in unknown and header not in TASK_FACE:
+        return f"{layer}/ does not know single tasks: {header}"
+    return None
 
 
 def problems():
     for path in sorted((ROOT / "qkv").rglob("*.*")):
         if path.suffix not in (".h", ".cc") or path.parent == ROOT / "qkv":
             continue
-        layer = path.relative_to(ROOT / "qkv").parts[0]
         name = path.relative_to(ROOT)
+        file = path.relative_to(ROOT / "qkv").as_posix()
+        layer = file.split("/")[0]
         if layer not in LAYERS:
             yield f"{name}: unknown layer '{layer}'"
             continue
@@ -23,18 +78,12 @@ def problems():
         if not lines or not lines[0].startswith("//"):
             yield f"{name}:1: a file opens with one sentence about it"
         for number, line in enumerate(lines, 1):
-            if JSON_PARSE.search(line) and name != pathlib.Path("qkv/io/json.cc"):
+            if JSON_PARSE.search(line) and file != "io/json.cc":
                 yield f"{name}:{number}: JSON is parsed by qkv/io/json.h alone"
             found = INCLUDE.match(line)
-            if not found:
-                continue
-            target = found.group(1)
-            if target.startswith("hwy/") and layer != "kernels":
-                yield f"{name}:{number}: only kernels/ may include Highway"
-            if target.startswith("qkv/") and target.count("/") > 1:
-                other = target.split("/")[1]
-                if other not in LAYERS or LAYERS.index(other) > LAYERS.index(layer):
-                    yield f"{name}:{number}: {layer}/ may not include {other}/"
+            reason = found and fault(file, layer, found.group(1))
+            if reason:
+                yield f"{name}:{number}: {reason}"
 
 
 def main():

@@ -54,7 +54,7 @@ int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
     return 128 + console.signal();
   }
   const std::vector<ReportedRun>& runs = console.reported();
-  save_drawing(draw_plot(loss_plot(runs)), o.folder + "/curves.svg");
+  if (have_pictures()) save_drawing(draw_plot(loss_plot(runs)), o.folder + "/curves.svg");
   save_report(o.folder + "/report.html", runs);
   if (a.json) {
     std::printf("%s\n", comparison_json(o, comparison).c_str());

@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/io/json.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/tasks/knowledge/knowledge.h"
 #include "qkv/view/table.h"
@@ -15,8 +15,6 @@
 
 namespace qkv::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter =
     "Examples:\n"
@@ -100,7 +98,7 @@ int run_eval(const Arguments& arguments) {
     return 0;
   }
   if (path.empty()) throw ConfigError("evaluate what? give a run's folder, or --baseline ANSWER");
-  OpenedRun run = open_run(path, weights, changes);
+  OpenedRun run = load_run(path, weights, changes);
   if (replace_missing && !run.task->replace_missing()) {
     throw ConfigError("task '" + std::string(run.folder.spec().name) +
                       "' refuses no characters: leave --replace-missing out");

@@ -39,7 +39,7 @@ struct Traced {
 
 void check_out(const std::string& out) {
   for (const char* known : {".png", ".svg", ".html", ".csv"}) {
-    if (out.empty() || out.ends_with(known)) return;
+    if (out.empty() || out.ends_with(known)) return require_pictures(out);
   }
   throw ConfigError("--out " + out + ": a map is saved as .png, .svg, .html or .csv");
 }
@@ -141,7 +141,7 @@ int run_map(const Arguments& arguments) {
   r.inputs.insert(r.inputs.begin(), named.begin(), named.end());
   if (r.inputs.empty() && r.examples == 0) throw ConfigError("a map of what? give --input TEXT or --examples N");
   check_out(r.out);
-  OpenedRun run = open_run(path, weights);
+  OpenedRun run = load_run(path, weights);
   const NoGrad no_grad;
   const std::vector<Traced> all = trace_all(*run.task, r);
   if (r.out.empty()) {

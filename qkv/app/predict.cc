@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/io/json.h"
 
 namespace qkv::app {
 namespace {
@@ -72,7 +72,6 @@ struct Answering {
 };
 
 std::string as_json(const std::string& input, const std::vector<Prediction>& candidates, bool align) {
-  using Json = nlohmann::ordered_json;
   Json answers = Json::array();
   for (const Prediction& p : candidates) {
     Json answer{{"text", p.text}, {"log_probability", p.score}};
@@ -191,7 +190,7 @@ int run_predict(const Arguments& arguments) {
   if (!parse(cli, arguments)) return 0;
   if (cli.count("--beam") == 0) how.decode.beam = how.decode.n_best;
   if (how.decode.n_best > how.decode.beam) throw ConfigError("--n-best cannot be more than --beam");
-  OpenedRun run = open_run(path, weights);
+  OpenedRun run = load_run(path, weights);
   check_task(cli, run, sampling, how);
   const NoGrad no_grad;
   if (inputs.empty()) {

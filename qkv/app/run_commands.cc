@@ -49,21 +49,6 @@ void print_notes(Task& task) {
   for (const std::string& note : task.notes()) std::fprintf(stderr, "qkv: %s\n", note.c_str());
 }
 
-OpenedRun open_run(const std::string& path, const std::string& weights,
-                   const std::vector<std::pair<std::string, std::string>>& changes) {
-  RunFolder folder = RunFolder::open(path);
-  Settings settings = folder.settings();
-  for (const auto& [name, value] : changes) {
-    if (!settings.has(name)) {
-      throw ConfigError("task '" + std::string(folder.spec().name) + "' has no option --" + name);
-    }
-    settings.set(name, value);
-  }
-  auto task = folder.spec().make(settings, path);
-  const std::string file = folder.load_weights(parameters_of(*task), weights);
-  return {std::move(folder), std::move(task), file};
-}
-
 void print_example_map(Task& task, const std::string& input) {
   const TracedExample traced = task.trace(input);
   if (traced.attention.empty()) return;

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "qkv/app/command.h"
 #include "qkv/train/run_folder.h"
@@ -29,16 +27,6 @@ std::string opening_line(const std::string& folder, const TaskSpec& spec, const 
 
 /// What the task has to say about its data, on standard error.
 void print_notes(Task& task);
-
-/// A run ready for use: its task with trained weights.
-struct OpenedRun {
-  RunFolder folder;
-  std::unique_ptr<Task> task;
-  std::string weights;  // the file they came from
-};
-/// `changes` replace settings of the run that its weights do not depend on. Throws ConfigError where it has none.
-OpenedRun open_run(const std::string& path, const std::string& weights,
-                   const std::vector<std::pair<std::string, std::string>>& changes = {});
 
 /// The result's table, the task's first example as a map, where the report is, and what to try next.
 void print_result(const RunFolder& run, Task& task, const SessionResult& result);

@@ -1,11 +1,7 @@
 // PNG files, and folders of them with one folder a class.
-#include <cairo.h>
-
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
 
 #include "qkv/base/error.h"
 #include "qkv/data/images.h"
@@ -15,27 +11,6 @@ namespace qkv {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kLargestSide = 8192;
-constexpr unsigned char kSignature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-
-struct Reader {
-  std::span<const std::byte> left;
-};
-
-cairo_status_t give_bytes(void* closure, unsigned char* out, unsigned int length) {
-  std::span<const std::byte>& left = static_cast<Reader*>(closure)->left;
-  if (left.size() < length) return CAIRO_STATUS_READ_ERROR;
-  std::memcpy(out, left.data(), length);
-  left = left.subspan(length);
-  return CAIRO_STATUS_SUCCESS;
-}
-
-int64_t big_endian(std::span<const std::byte> bytes) {
-  int64_t value = 0;
-  for (const std::byte b : bytes.first(4)) value = (value << 8) | std::to_integer<int64_t>(b);
-  return value;
-}
 
 using ClassFiles = std::map<std::string, std::vector<std::string>>;  // class → files, both sorted
 
@@ -128,38 +103,6 @@ void keep_one_channel(ImageSet& set) {
 }
 
 }  // namespace
-
-Picture decode_png(std::span<const std::byte> bytes, const std::string& name) {
-  const auto fail = [&](const char* reason) { throw IoError("cannot read " + name + ": " + reason); };
-  // Signature and size are checked here, so that nothing huge is ever decoded.
-  if (bytes.size() < 24 || std::memcmp(bytes.data(), kSignature, sizeof kSignature) != 0) fail("it is not a PNG file");
-  const int64_t width = big_endian(bytes.subspan(16)), height = big_endian(bytes.subspan(20));
-  if (width < 1 || height < 1 || width > kLargestSide || height > kLargestSide) {
-    fail("its sides must be between 1 and 8192 pixels");
-  }
-  Reader reader{bytes};
-  const std::unique_ptr<cairo_surface_t, void (*)(cairo_surface_t*)> surface(
-      cairo_image_surface_create_from_png_stream(give_bytes, &reader), cairo_surface_destroy);
-  if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS) fail("the PNG data is damaged or truncated");
-  const cairo_format_t format = cairo_image_surface_get_format(surface.get());
-  if (format != CAIRO_FORMAT_ARGB32 && format != CAIRO_FORMAT_RGB24)
-    fail("its pixels are deeper than 8 bits a channel");
-
-  Picture picture{
-      .height = height, .width = width, .pixels = std::vector<uint8_t>(static_cast<size_t>(3 * height * width))};
-  const unsigned char* rows = cairo_image_surface_get_data(surface.get());
-  const int stride = cairo_image_surface_get_stride(surface.get());
-  for (int64_t y = 0; y < height; ++y) {
-    for (int64_t x = 0; x < width; ++x) {
-      uint32_t pixel = 0;  // premultiplied 0xAARRGGBB, so black shows through where it is transparent
-      std::memcpy(&pixel, rows + y * stride + 4 * x, 4);
-      for (int64_t c = 0; c < 3; ++c) {
-        picture.pixels[static_cast<size_t>((c * height + y) * width + x)] = static_cast<uint8_t>(pixel >> (16 - 8 * c));
-      }
-    }
-  }
-  return picture;
-}
 
 Picture read_png(const std::string& path) {
   constexpr uint64_t kLargestFile = uint64_t{1} << 30;

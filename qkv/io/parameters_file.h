@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "qkv/core/parameter.h"
 #include "qkv/io/safetensors.h"
-#include "qkv/nn/module.h"
 
 namespace qkv {
 

@@ -1,13 +1,11 @@
 // A result as JSON.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "qkv/io/json.h"
 #include "qkv/lab/present.h"
 
 namespace qkv::lab {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 

@@ -12,24 +12,15 @@
 namespace qkv {
 namespace {
 
-std::vector<std::string> first_labels(const std::vector<std::string>& tokens, int64_t n) {
-  std::vector<std::string> labels(tokens.begin(),
-                                  tokens.begin() + std::min<int64_t>(n, static_cast<int64_t>(tokens.size())));
-  while (static_cast<int64_t>(labels.size()) < n) labels.push_back(std::to_string(labels.size()));
-  return labels;
-}
-
 HeatMap map_of(const TracedExample& example, const AttentionTrace& trace, int64_t head) {
-  const bool decoding = trace.site == "cross" || trace.site == "decoder" || trace.site == "alignment";
-  const std::vector<std::string>& queries = decoding && example.target_rows ? example.target : example.source;
-  const std::vector<std::string>& keys = trace.site == "decoder" ? example.target : example.source;
+  const bool decoding = example.rows_are_target(trace.site);
   HeatMap map;
   map.rows = trace.Lq;
   map.columns = trace.Lk;
-  map.row_labels = first_labels(queries, trace.Lq);
-  map.column_labels = first_labels(keys, trace.Lk);
+  map.row_labels = example.row_tokens(trace);
+  map.column_labels = example.column_tokens(trace);
   map.row_title = decoding ? "written" : "query";
-  map.column_title = trace.site == "decoder" ? "written before" : "read";
+  map.column_title = example.columns_are_target(trace.site) ? "written before" : "read";
   const Tensor weights = trace.scores({.b = 0, .h = head, .row_begin = 0, .row_end = trace.Lq});  // [Lq, Lk]
   map.values = weights.to_vector();
   if (trace.causal) {

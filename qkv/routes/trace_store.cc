@@ -55,9 +55,8 @@ Trace::Trace(std::string id, TracedExample example, std::string weights)
       site.Lq = t.Lq;
       site.Lk = t.Lk;
       site.causal = t.causal;
-      const bool over_target = t.site == "decoder" || t.site == "cross" || t.site == "alignment";
-      site.rows_are_target = over_target && example_.target_rows;
-      site.columns_are_target = t.site == "decoder";
+      site.rows_are_target = example_.rows_are_target(t.site);
+      site.columns_are_target = example_.columns_are_target(t.site);
       sites_.push_back(site);
       found = sites_.end() - 1;
     }

@@ -33,7 +33,7 @@ Comparison compare(const CompareOptions& options, RunsObserver* observer) {
   make_folders(options.folder);
   Comparison comparison;
   for (const std::string& mechanism : options.mechanisms) {
-    StartedRun run = open_or_create(options.folder + "/" + mechanism, *options.spec, settings_of(options, mechanism));
+    OpenedRun run = open_or_create(options.folder + "/" + mechanism, *options.spec, settings_of(options, mechanism));
     SessionResult result = run_watched(run, mechanism, observer);
     comparison.interrupted = result.training.interrupted;
     if (comparison.interrupted) break;

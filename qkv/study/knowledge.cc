@@ -73,7 +73,7 @@ bool answer(const Part& part, const std::string& path, const Settings& settings,
   point.run = path;
   std::error_code error;
   if (!std::filesystem::exists(path + "/result.json", error)) {
-    StartedRun run = open_or_create(path, find_task("knowledge"), settings);
+    OpenedRun run = open_or_create(path, find_task("knowledge"), settings);
     if (run_watched(run, label, part.observer).training.interrupted) return false;
   }
   const std::string file = path + "/result.json";
@@ -93,7 +93,7 @@ int64_t parameters_in(const std::string& path) {
 /// Reads until `epoch`; the checkpoint to continue from, or nothing when the observer stopped it.
 std::optional<int64_t> read_until(const Part& part, const std::string& path, const Settings& settings, int64_t epoch,
                                   const std::string& label, StudyPoint& point) {
-  auto [run, task] = open_or_create(path, find_task("knowledge"), settings);
+  auto [run, task, weights] = open_or_create(path, find_task("knowledge"), settings);
   run.lock();
   if (run.settings().get_integer("epochs") != settings.get_integer("epochs")) {
     run.change("epochs", std::to_string(settings.get_integer("epochs")));

@@ -73,10 +73,18 @@ struct TracedExample {
   std::vector<std::string> source = {}, target = {};  // tokens; target is what the model produced
   std::string output = {};
   std::vector<AttentionTrace> attention = {};
-  bool target_rows = true;  // rows of "alignment", "cross" and "decoder" sites are target tokens
   std::optional<TracedPicture> picture = {};
   std::vector<std::vector<TracedCandidate>> candidates = {};  // a token written each: the likeliest, best first
   std::vector<int64_t> written = {};  // ids of the tokens of `target`, where a trace may be made to begin with others
+
+  /// Whether the rows (columns) of a site's attention are tokens of `target`; else they are of `source`.
+  static bool rows_are_target(std::string_view site) {
+    return site == "decoder" || site == "cross" || site == "alignment";
+  }
+  static bool columns_are_target(std::string_view site) { return site == "decoder"; }
+  /// The tokens of the rows (columns), as many as there are: numbers where the tokens end.
+  std::vector<std::string> row_tokens(const AttentionTrace& trace) const;
+  std::vector<std::string> column_tokens(const AttentionTrace& trace) const;
 };
 
 /// What a task works on, one at a time.

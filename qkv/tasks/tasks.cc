@@ -1,4 +1,6 @@
 // The table of tasks.
+#include <algorithm>
+
 #include "qkv/base/error.h"
 #include "qkv/tasks/images/images.h"
 #include "qkv/tasks/knowledge/knowledge.h"
@@ -23,7 +25,22 @@ constexpr TaskSpec kTasks[] = {
      kTextAbout},
 };
 
+std::vector<std::string> first_tokens(const std::vector<std::string>& tokens, int64_t n) {
+  std::vector<std::string> some(tokens.begin(),
+                                tokens.begin() + std::min<int64_t>(n, static_cast<int64_t>(tokens.size())));
+  while (static_cast<int64_t>(some.size()) < n) some.push_back(std::to_string(some.size()));
+  return some;
+}
+
 }  // namespace
+
+std::vector<std::string> TracedExample::row_tokens(const AttentionTrace& trace) const {
+  return first_tokens(rows_are_target(trace.site) ? target : source, trace.Lq);
+}
+
+std::vector<std::string> TracedExample::column_tokens(const AttentionTrace& trace) const {
+  return first_tokens(columns_are_target(trace.site) ? target : source, trace.Lk);
+}
 
 const char* name_of(InputKind kind) {
   switch (kind) {

@@ -79,17 +79,33 @@ SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer
   return result;
 }
 
-StartedRun open_or_create(const std::string& path, const TaskSpec& spec, const Settings& settings) {
+OpenedRun open_or_create(const std::string& path, const TaskSpec& spec, const Settings& settings) {
   if (std::error_code error; std::filesystem::exists(path + "/config.json", error)) {
     RunFolder run = RunFolder::open(path);
     auto task = run.make_task();
-    return {std::move(run), std::move(task)};
+    return {std::move(run), std::move(task), ""};
   }
   auto task = make_new_task(spec, settings);
-  return {RunFolder::create(path, spec, settings, *task), std::move(task)};
+  RunFolder run = RunFolder::create(path, spec, settings, *task);
+  return {std::move(run), std::move(task), ""};
 }
 
-SessionResult run_watched(StartedRun& run, const std::string& label, RunsObserver* observer) {
+OpenedRun load_run(const std::string& path, const std::string& weights,
+                   const std::vector<std::pair<std::string, std::string>>& changes) {
+  RunFolder folder = RunFolder::open(path);
+  Settings settings = folder.settings();
+  for (const auto& [name, value] : changes) {
+    if (!settings.has(name)) {
+      throw ConfigError("task '" + std::string(folder.spec().name) + "' has no option --" + name);
+    }
+    settings.set(name, value);
+  }
+  auto task = folder.spec().make(settings, path);
+  const std::string file = folder.load_weights(parameters_of(*task), weights);
+  return {std::move(folder), std::move(task), file};
+}
+
+SessionResult run_watched(OpenedRun& run, const std::string& label, RunsObserver* observer) {
   run.folder.lock();
   TrainObserver* const watching = observer != nullptr ? observer->on_start(label, run.folder, *run.task) : nullptr;
   SessionResult result = run_session(run.folder, *run.task, watching);

@@ -31,12 +31,18 @@ TrainerOptions trainer_options(const Settings& settings);
 /// weights load_weights() picks and writes result.json. Interrupted, it only trains. Throws what Trainer::run does.
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer = nullptr);
 
-/// The run in that folder, or a new one of these settings where there is none, with its task.
-struct StartedRun {
+/// A run with its task.
+struct OpenedRun {
   RunFolder folder;
   std::unique_ptr<Task> task;
+  std::string weights;  // the file its weights came from; empty: none were loaded
 };
-StartedRun open_or_create(const std::string& path, const TaskSpec& spec, const Settings& settings);
+/// The run in that folder, or a new one of these settings where there is none; to train.
+OpenedRun open_or_create(const std::string& path, const TaskSpec& spec, const Settings& settings);
+/// A trained run, ready for use, with the weights that RunFolder::load_weights picks. `changes` replace settings that
+/// its weights do not depend on. Throws ConfigError where it has none of that name, IoError.
+OpenedRun load_run(const std::string& path, const std::string& weights,
+                   const std::vector<std::pair<std::string, std::string>>& changes = {});
 
 /// Watches several trainings, one after the other.
 class RunsObserver {
@@ -53,7 +59,7 @@ class RunsObserver {
   }
 };
 /// run_session with the folder locked, watched from start to result.
-SessionResult run_watched(StartedRun& run, const std::string& label, RunsObserver* observer);
+SessionResult run_watched(OpenedRun& run, const std::string& label, RunsObserver* observer);
 
 /// One JSON object on one line: run, task, attention, seed, parameters, epochs, steps, stopped, train_loss, every
 /// figure of the evaluation, every breakdown as an object from group to figure, seconds.

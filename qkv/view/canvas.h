@@ -1,7 +1,6 @@
-// Canvas: the few strokes every picture is made of, over cairo and pango.
+// Canvas: the few strokes every picture is made of.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 
@@ -40,24 +39,22 @@ struct Pixels {
 /// Size of a text before rotation.
 Size measure_text(const std::string& text, const TextStyle& style);
 
+/// Whatever a picture can be painted on: pictures.cc has one over cairo.
 class Canvas {
  public:
-  /// Draws on a cairo context (a cairo_t*) that outlives the canvas.
-  explicit Canvas(void* cairo);
-  Canvas(const Canvas&) = delete;
-  Canvas& operator=(const Canvas&) = delete;
+  virtual ~Canvas() = default;
 
-  void fill(const Box& box, Rgb color, double alpha = 1);
-  void frame(const Box& box, const LineStyle& line);
-  void line(Point from, Point to, const LineStyle& style);
-  void polyline(std::span<const Point> points, const LineStyle& style);
-  void polygon(std::span<const Point> points, Rgb color, double alpha = 1);
-  void circle(Point center, double radius, Rgb color, double alpha = 1);
+  virtual void fill(const Box& box, Rgb color, double alpha = 1) = 0;
+  virtual void frame(const Box& box, const LineStyle& line) = 0;
+  virtual void line(Point from, Point to, const LineStyle& style) = 0;
+  virtual void polyline(std::span<const Point> points, const LineStyle& style) = 0;
+  virtual void polygon(std::span<const Point> points, Rgb color, double alpha = 1) = 0;
+  virtual void circle(Point center, double radius, Rgb color, double alpha = 1) = 0;
   /// Diagonal lines on light grey: the mark of what is masked.
-  void hatch(const Box& box);
+  virtual void hatch(const Box& box) = 0;
   /// Stretched over the box without smoothing.
-  void image(const Box& box, const Pixels& pixels);
-  void text(Point at, const std::string& text, const TextStyle& style);
+  virtual void image(const Box& box, const Pixels& pixels) = 0;
+  virtual void text(Point at, const std::string& text, const TextStyle& style) = 0;
 
   /// Everything fn draws is shifted by `by`.
   template <class Fn>
@@ -75,12 +72,9 @@ class Canvas {
   }
 
  private:
-  void shift(double x, double y);
-  void clip(const Box& box);
-  void restore();
-  void stroke(const LineStyle& style);
-
-  void* cairo_;
+  virtual void shift(double x, double y) = 0;
+  virtual void clip(const Box& box) = 0;
+  virtual void restore() = 0;
 };
 
 }  // namespace qkv

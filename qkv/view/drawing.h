@@ -28,6 +28,12 @@ struct Drawing {
   std::string description;  // plain text for readers who cannot see it
 };
 
+/// Whether this build can make pictures (QKV_PICTURES). Without, the next two throw Error, and measured text is a
+/// guess.
+bool have_pictures();
+/// Throws Error where this build has no pictures and the path ends like one.
+void require_pictures(const std::string& path);
+
 /// Same drawing, same bytes. The SVG holds text as outlines, so it looks the same everywhere, and its ids begin with
 /// `prefix`, so that several can stand in one HTML page.
 std::string to_svg(const Drawing& drawing, const std::string& prefix = "");

@@ -1,51 +1,51 @@
-// Text handling on glib's Unicode tables (glib comes with pango).
+// Text handling: UTF-8, widths, escapes.
 #include "qkv/view/text.h"
 
-#include <glib.h>
+#include <locale.h>
+#include <wchar.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "qkv/data/utf8.h"
+
 namespace qkv {
 namespace {
 
-std::string from_glib(gchar* text) {
-  std::string out(text);
-  g_free(text);
-  return out;
-}
-
-void append(std::string& out, gunichar c) {
-  char buffer[6];
-  out.append(buffer, static_cast<size_t>(g_unichar_to_utf8(c, buffer)));
-}
-
 template <class Fn>
-void for_each_char(std::string_view valid, Fn&& fn) {
-  const char* p = valid.data();
-  const char* const end = p + valid.size();
-  while (p < end) {
-    const char* const next = g_utf8_next_char(p);
-    fn(g_utf8_get_char(p), std::string_view(p, static_cast<size_t>(next - p)));
-    p = next;
+void for_each_char(std::string_view text, Fn&& fn) {
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = decode_utf8(text, static_cast<int64_t>(at));
+    fn(c.value, text.substr(at, static_cast<size_t>(c.bytes)));
+    at += static_cast<size_t>(c.bytes);
   }
 }
 
 // Characters that reorder what stands around them.
-bool is_direction_control(gunichar c) {
+bool is_direction_control(char32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }
 
-int char_width(gunichar c) {
+// Columns as the C library has them, whatever the user's locale.
+int char_width(char32_t c) {
   if (c < 0x20 || (c >= 0x7F && c < 0xA0)) return 0;
-  if (g_unichar_iszerowidth(c)) return 0;
-  return g_unichar_iswide(c) ? 2 : 1;
+  if (c < 0x300) return 1;
+  static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  if (utf8 == nullptr) return 1;
+  const locale_t before = ::uselocale(utf8);
+  const int width = ::wcwidth(static_cast<wchar_t>(c));
+  ::uselocale(before);
+  return width < 0 ? 1 : width;
 }
 
 }  // namespace
 
 std::string valid_utf8(std::string_view text) {
-  return from_glib(g_utf8_make_valid(text.data(), static_cast<gssize>(text.size())));
+  std::string out;
+  for_each_char(text, [&](char32_t c, std::string_view bytes) {
+    out += c == 0 || c == 0xFFFD ? std::string_view("\uFFFD") : bytes;
+  });
+  return out;
 }
 
 std::string visible_token(std::string_view token) {
@@ -53,7 +53,7 @@ std::string visible_token(std::string_view token) {
   if (text.empty()) return "∅";
   const bool only_spaces = text.find_first_not_of(' ') == std::string::npos;
   std::string out;
-  for_each_char(text, [&](gunichar c, std::string_view bytes) {
+  for_each_char(text, [&](char32_t c, std::string_view bytes) {
     if (c == ' ' && only_spaces) {
       out += "␣";
     } else if (c == '\n') {
@@ -61,7 +61,7 @@ std::string visible_token(std::string_view token) {
     } else if (c == '\t') {
       out += "⇥";
     } else if (c < 0x20) {
-      append(out, 0x2400 + c);
+      append_utf8(out, 0x2400 + c);
     } else if (c == 0x7F) {
       out += "␡";
     } else if ((c > 0x7F && c < 0xA0) || is_direction_control(c) || c == 0x2028 || c == 0x2029) {
@@ -77,13 +77,13 @@ std::string ascii_text(std::string_view text) {
   const std::string valid = valid_utf8(text);
   std::string out;
   for_each_char(valid,
-                [&](gunichar c, std::string_view) { out += c >= 0x20 && c < 0x7F ? static_cast<char>(c) : '?'; });
+                [&](char32_t c, std::string_view) { out += c >= 0x20 && c < 0x7F ? static_cast<char>(c) : '?'; });
   return out;
 }
 
 int display_width(std::string_view text) {
   int width = 0;
-  for_each_char(text, [&](gunichar c, std::string_view) { width += char_width(c); });
+  for_each_char(text, [&](char32_t c, std::string_view) { width += char_width(c); });
   return width;
 }
 
@@ -95,7 +95,7 @@ std::string middle_ellipsis(std::string_view text, int columns) {
     int width;
   };
   std::vector<Piece> pieces;
-  for_each_char(text, [&](gunichar c, std::string_view bytes) { pieces.push_back({bytes, char_width(c)}); });
+  for_each_char(text, [&](char32_t c, std::string_view bytes) { pieces.push_back({bytes, char_width(c)}); });
   const int right_room = (columns - 1) / 2, left_room = columns - 1 - right_room;
   std::string left, right;
   size_t i = 0, j = pieces.size();
@@ -122,7 +122,7 @@ std::string escape_markup(std::string_view text) {
   const std::string valid = valid_utf8(text);
   std::string out;
   out.reserve(valid.size());
-  for_each_char(valid, [&](gunichar c, std::string_view bytes) {
+  for_each_char(valid, [&](char32_t c, std::string_view bytes) {
     switch (c) {
       case '&':
         out += "&amp;";

@@ -113,6 +113,7 @@ void check_map_path(const std::string& path) {
   if (!ends_with(path, ".png") && !ends_with(path, ".svg")) {
     throw ConfigError("--map " + path + ": expected a name that ends in .png or .svg");
   }
+  require_pictures(path);
 }
 
 Bytes draw_map(const AttendResult& result, const std::string& path) {

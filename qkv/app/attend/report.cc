@@ -5,15 +5,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <span>
 
+#include "qkv/io/json.h"
 #include "qkv/ops/ops.h"
 
 namespace qkv::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string number(double x) {
   char text[40];

@@ -3,16 +3,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "qkv/app/explain/explain.h"
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 #include "qkv/ops/ops.h"
 
 namespace qkv::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Given numbers as they were given, computed ones with `digits` decimals.
 std::string cell(double x, bool given, int digits) {

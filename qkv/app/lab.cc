@@ -27,6 +27,7 @@ struct Output {
 enum class Format { html, picture };
 // Checked before the experiments run.
 Format format_of(const std::string& path) {
+  require_pictures(path);
   for (const char* ending : {".html", ".svg", ".png"}) {
     if (path.ends_with(ending)) return path.ends_with(".html") ? Format::html : Format::picture;
   }
