@@ -15,7 +15,7 @@ constexpr Command kCommands[] = {
     {"explain", "every intermediate value of a small attention example", run_explain},
     {"serve", "the page in the browser: explore models, watch trainings, play with the lab", run_serve},
     {"bench", "how fast the machine is, how fast qkv is on it, and PyTorch beside it", run_bench},
-    {"lab", "what attention can and cannot do: sixteen experiments, predicted and measured", run_lab},
+    {"lab", "what attention can and cannot do: nineteen experiments, predicted and measured", run_lab},
 };
 
 }  // namespace

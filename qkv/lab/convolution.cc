@@ -147,9 +147,10 @@ Result run_convolution(const Settings& set) {
   }
   draw(r, p, heads, set.get_number("beta"));
   r.note(
-      "Many heads are to attention what the taps of a kernel are to a convolution, and many output channels are "
-      "many kernels: W_O mixes heads as a convolution mixes taps. Attention chooses its offsets from the data, a "
-      "convolution has them fixed.");
+      "Here the heads are the taps of one kernel: W_O sums over them as a convolution sums over taps and channels "
+      "inside "
+      "a kernel. Each kernel gives one output channel, and the channels of several kernels are concatenated. Attention "
+      "chooses its offsets from the data, a convolution has them fixed.");
   return r;
 }
 

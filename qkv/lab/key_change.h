@@ -24,6 +24,17 @@ struct KeyChange {
 };
 KeyChange change_key(const KeyLookup& lookup, int64_t a, const Tensor& epsilon);
 
+/// The same over draws ε ~ N(0, σ²I): H' − H = s·(v_a − H) with δ ~ N(0, spread²), spread = βσ|q|.
+struct RandomKeyChange {
+  double spread = 0;
+  double mean = 0, variance = 0;                        // of s, by quadrature over δ
+  double second_order_mean = 0, mean_bound = 0;         // ½α(1 − 2α)·spread², and how far off it can be
+  double first_order_variance = 0, variance_bound = 0;  // α²·spread², likewise
+  double measured_mean = 0, measured_variance = 0, mean_error = 0, variance_error = 0;  // with standard errors
+  double measured_total = 0;  // trace of the covariance of H' over |v_a − H|²
+};
+RandomKeyChange change_key_randomly(const KeyLookup& lookup, int64_t a, double sigma, int64_t draws, Rng& rng);
+
 /// Rows of one change: exact, first order, and the first-order error over δ².
 void compare_change(Result& r, const std::string& at, const KeyChange& change);
 

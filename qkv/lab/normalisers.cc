@@ -110,8 +110,9 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
     ++map.rows;
   }
   r.pictures.push_back(plot);
-  for (const float w : map.values) map.hidden.push_back(w == 0 ? 1 : 0);
-  r.pictures.push_back(Maps{"The same scores through each, " + at("β", beta), {map}, 1, "Hatched: exactly zero."});
+  // Not hatched: a zero here is what the normaliser gave, and nothing was masked.
+  r.pictures.push_back(
+      Maps{"The same scores through each, " + at("β", beta), {map}, 1, "A weight written 0 is exactly zero."});
 }
 
 }  // namespace

@@ -112,10 +112,10 @@ INSTANTIATE_TEST_SUITE_P(Lab, EveryExperiment, testing::ValuesIn(names(false)), 
 INSTANTIATE_TEST_SUITE_P(Lab, SampledExperiment, testing::ValuesIn(names(true)), test_name);
 
 TEST(Lab, ListsEveryExperimentOnce) {
-  const char* const expected[] = {"copy",     "average",        "noisy-keys",    "two-heads",
-                                  "beta",     "perturbed-key",  "elongated-key", "key-query-value",
-                                  "identity", "running-linear", "convolution",   "positions",
-                                  "cost",     "masks",          "normalisers",   "worked"};
+  const char* const expected[] = {"copy",      "average",        "kinds",         "noisy-keys",    "two-heads",
+                                  "subspaces", "beta",           "perturbed-key", "elongated-key", "key-query-value",
+                                  "identity",  "running-linear", "convolution",   "positions",     "cost",
+                                  "depth",     "masks",          "normalisers",   "worked"};
   ASSERT_EQ(experiment_table().size(), std::size(expected));
   for (size_t i = 0; i < std::size(expected); ++i) EXPECT_STREQ(experiment_table()[i].name, expected[i]);
 }
@@ -137,7 +137,7 @@ TEST(Lab, FirstOrderErrorShrinksAsTheSquareOfTheStep) {
   double before = 0;
   int seen = 0;
   for (const Row& row : r.rows) {
-    if (row.kind != Kind::first_order || row.at == "ε reversed") continue;
+    if (row.quantity != "first order β(q·ε)α_a" || row.at == "ε reversed") continue;
     const double error = std::abs(row.difference());
     if (++seen > 5) {
       EXPECT_NEAR(before / error, 4, 0.05) << shown(row);
@@ -145,6 +145,56 @@ TEST(Lab, FirstOrderErrorShrinksAsTheSquareOfTheStep) {
     before = error;
   }
   EXPECT_EQ(seen, 11);
+}
+
+TEST(Lab, ARandomlyMovedKeyScattersByTheStepAndMovesTheMeanByItsSquare) {
+  const Result r = run("perturbed-key", {{"draws", "200000"}});
+  const std::vector<double> means = r.measured_of("mean change along v_a − H"),
+                            variances = r.measured_of("variance along v_a − H");
+  ASSERT_EQ(means.size(), 4u);
+  EXPECT_NEAR(means[0] / means[1], 4, 0.6);  // halving σ
+  for (size_t i = 1; i < variances.size(); ++i) EXPECT_NEAR(variances[i - 1] / variances[i], 4, 0.3);
+  for (const double off : r.measured_of("variance in all other directions")) EXPECT_LE(std::abs(off), 1e-6);
+}
+
+TEST(Lab, HardAttentionCopiesAndSoftSpreads) {
+  const Result r = run("kinds");
+  for (const char* kind : {"self, hard", "cross, hard"}) {
+    EXPECT_EQ(find_row(r, kind, "keys in use, e^entropy").measured, 1);
+    EXPECT_LE(find_row(r, kind, "distance from the nearest value").measured, 1e-6);
+  }
+  for (const char* kind : {"self, soft, β = 0", "cross, soft, β = 0"}) {
+    EXPECT_NEAR(find_row(r, kind, "keys in use, e^entropy").measured, 6, 1e-5);
+    EXPECT_LE(find_row(r, kind, "distance from the mean of the values").measured, 1e-6);
+  }
+  EXPECT_LT(find_row(r, "self, x_0 twice as long", "share of inputs that match themselves best").measured, 1);
+}
+
+TEST(Lab, TwoHeadsAnswerTwoQuestionsAndOneHeadCannot) {
+  const Result r = run("subspaces");
+  EXPECT_LE(find_row(r, "t = 10", "two heads: distance from [x_a ; y_b]").measured, 1e-3);
+  for (const double off : r.measured_of("one head: distance from [x_a ; y_b]")) EXPECT_GE(off, 1 - 1e-6);
+  EXPECT_EQ(find_row(r, "1000 random queries", "one head: queries that come nearer than 1").measured, 0);
+}
+
+TEST(Lab, GradientsVanishWithoutResidualsAndComeThroughWithThem) {
+  const Result r = run("depth");
+  const char* const square = "mean square of the gradient";
+  EXPECT_LT(find_row(r, "plain: f(x), layer 0", square).measured, 1e-6);
+  EXPECT_GT(find_row(r, "residual: x + f(x), layer 0", square).measured, 100);
+  EXPECT_LT(find_row(r, "pre-norm: x + f(N(x)), layer 0", square).measured, 15);
+  EXPECT_GT(find_row(r, "pre-norm: x + f(N(x)), layer 0", "unchanged part").measured, 0.7);
+  EXPECT_LT(find_row(r, "post-norm: N(x + f(x)), layer 0", "unchanged part").measured, 0.2);
+}
+
+TEST(Lab, ZerosOfASparseNormaliserAreNotCalledMasked) {
+  const Result r = run("normalisers");
+  Terminal plain;
+  plain.width = 100;
+  for (const Picture& picture : r.pictures) {
+    EXPECT_EQ(terminal_picture(picture, plain).find("masked"), std::string::npos);
+    EXPECT_EQ(to_svg(draw_picture(picture)).find("masked"), std::string::npos);
+  }
 }
 
 TEST(Lab, LongerKeysGainOrLoseBySign) {
@@ -239,7 +289,8 @@ INSTANTIATE_TEST_SUITE_P(
         Nonsense{"convolution", {{"kernel", "0"}}, "--kernel"}, Nonsense{"positions", {{"dim", "7"}}, "even"},
         Nonsense{"masks", {{"valid", "9"}}, "--valid 9"}, Nonsense{"normalisers", {{"scores", "1,x"}}, "--scores"},
         Nonsense{"normalisers", {{"scores", "1"}}, "at least two"},
-        Nonsense{"worked", {{"part", "four"}}, "one-head"}));
+        Nonsense{"kinds", {{"keys", "20"}}, "--dim 16 is too small"}, Nonsense{"subspaces", {{"keys", "2"}}, "--keys"},
+        Nonsense{"depth", {{"gain", "9"}}, "--gain"}, Nonsense{"worked", {{"part", "four"}}, "one-head"}));
 
 TEST(Lab, UnknownExperimentIsRefusedWithTheList) {
   try {
@@ -269,6 +320,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Variation{"copy", {{"keys", "200"}, {"dim", "256"}, {"beta", "0.125"}}},
                     Variation{"copy", {{"t", "0"}}}, Variation{"average", {{"keys", "3"}, {"dim", "3"}, {"t", "100"}}},
                     Variation{"average", {{"keys", "64"}, {"dim", "64"}}},
+                    Variation{"kinds", {{"keys", "3"}, {"dim", "3"}, {"queries", "1"}}},
+                    Variation{"kinds", {{"keys", "20"}, {"dim", "64"}, {"beta", "3"}, {"length", "1"}}},
+                    Variation{"subspaces", {{"keys", "3"}, {"dim", "3"}, {"queries", "50"}}},
+                    Variation{"subspaces", {{"keys", "30"}, {"dim", "32"}, {"beta", "0.5"}, {"queries", "200"}}},
+                    Variation{"depth", {{"layers", "8"}, {"gain", "1"}}},
+                    Variation{"depth", {{"layers", "40"}, {"dim", "256"}, {"gain", "0.2"}, {"draws", "8"}}},
+                    Variation{"perturbed-key", {{"sigma", "1"}, {"keys", "3"}}},
                     Variation{"noisy-keys", {{"t", "3"}, {"epsilon", "0.001"}}},
                     Variation{"noisy-keys", {{"variance", "0"}, {"epsilon", "0"}}},
                     Variation{"two-heads", {{"keys", "3"}, {"dim", "3"}, {"t", "5"}}},
