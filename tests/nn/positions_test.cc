@@ -101,7 +101,16 @@ TEST(Padded, DotProductAttentionShapes) {
   const Tensor q = Tensor::randn({2, 1, 2}, rng), k = Tensor::full({2, 10, 2}, 1.0);
   const Tensor v = reshape(Tensor::arange(40), {1, 10, 4});
   const std::vector<int64_t> lens{2, 6};
-  const Tensor out = padded::dot_product_attention(q, k, concat({v, v}, 0), lens);
+  Context ctx, training(1, 2);
+  const padded::DotProductAttention attention, dropping(0.5);
+  const Tensor out = attention.forward(q, k, concat({v, v}, 0), lens, ctx);
+  const Tensor weights = attention.weights(q, k, lens);
+  EXPECT_EQ(weights.shape().str(), "[2,1,10]");
+  EXPECT_NEAR(weights.at({0, 0, 1}), 0.5, 1e-6);
+  EXPECT_EQ(weights.at({0, 0, 2}), 0.0);
+  testing::expect_same_bits(dropping.forward(q, k, concat({v, v}, 0), lens, ctx), out, "no dropout in use");
+  EXPECT_GT(std::abs(dropping.forward(q, k, concat({v, v}, 0), lens, training).at({1, 0, 3}) - 13.0), 1e-3);
+  EXPECT_THROW(padded::DotProductAttention(1.0), ConfigError);
   EXPECT_EQ(out.shape().str(), "[2,1,4]");
   EXPECT_NEAR(out.at({0, 0, 0}), 2.0, 1e-5);  // equal keys: the mean of the first 2 and of the first 6 values
   EXPECT_NEAR(out.at({1, 0, 3}), 13.0, 1e-5);
@@ -112,8 +121,11 @@ TEST(Padded, AdditiveAttentionShapes) {
   padded::AdditiveAttention attention(20, 2, 8, rng);
   const Tensor v = reshape(Tensor::arange(40), {1, 10, 4});
   const std::vector<int64_t> lens{2, 6};
-  const Tensor out =
-      attention.forward(Tensor::randn({2, 1, 20}, rng), Tensor::full({2, 10, 2}, 1.0), concat({v, v}, 0), lens);
+  const Tensor q = Tensor::randn({2, 1, 20}, rng), k = Tensor::full({2, 10, 2}, 1.0);
+  Context ctx;
+  const Tensor out = attention.forward(q, k, concat({v, v}, 0), lens, ctx);
+  EXPECT_EQ(attention.weights(q, k, lens).shape().str(), "[2,1,10]");
+  EXPECT_NEAR(attention.weights(q, k, lens).at({1, 0, 5}), 1.0 / 6, 1e-6);
   EXPECT_EQ(out.shape().str(), "[2,1,4]");
   EXPECT_NEAR(out.at({1, 0, 0}), 10.0, 1e-5);
   EXPECT_EQ(parameter_count(attention), 20 * 8 + 2 * 8 + 8);
@@ -126,6 +138,10 @@ TEST(Padded, MultiHeadAttentionShapes) {
   const std::vector<int64_t> lens{3, 2};
   Context ctx;
   EXPECT_EQ(attention.forward(q, k, k, lens, ctx).shape().str(), "[2,4,100]");
+  const Tensor weights = attention.weights(q, k, lens);
+  EXPECT_EQ(weights.shape().str(), "[2,5,4,6]");
+  EXPECT_NEAR(weights.at({0, 4, 3, 2}), 1.0 / 3, 1e-6);
+  EXPECT_EQ(weights.at({1, 0, 0, 2}), 0.0);
   const Tensor x = Tensor::randn({2, 4, 100}, rng);
   EXPECT_EQ(padded::transpose_qkv(x, 5).shape().str(), "[10,4,20]");
   testing::expect_same_bits(padded::transpose_output(padded::transpose_qkv(x, 5), 5), x, "inverse");
@@ -140,7 +156,10 @@ TEST(Padded, Gradients) {
   padded::MultiHeadAttention heads(4, 2, rng, 0.3);
   const GradCheckResult a = testing::check_module(
       additive, {Tensor::randn({2, 2, 3}, rng), Tensor::randn({2, 3, 2}, rng), Tensor::randn({2, 3, 5}, rng)},
-      [&](const std::vector<Tensor>& in) { return additive.forward(in[0], in[1], in[2], lens); });
+      [&](const std::vector<Tensor>& in) {
+        Context ctx;
+        return additive.forward(in[0], in[1], in[2], lens, ctx);
+      });
   EXPECT_TRUE(a.ok) << a.message;
   const GradCheckResult b = testing::check_module(heads, {Tensor::randn({2, 2, 4}, rng), Tensor::randn({2, 3, 4}, rng)},
                                                   [&](const std::vector<Tensor>& in) {
@@ -148,6 +167,63 @@ TEST(Padded, Gradients) {
                                                     return heads.forward(in[0], in[1], in[1], lens, ctx);
                                                   });
   EXPECT_TRUE(b.ok) << b.message;
+}
+
+padded::Seq2SeqAttentionDecoder::State encoded(int64_t B, int64_t length, int64_t hidden, int64_t layers, Rng& rng) {
+  return {Tensor::randn({B, length, hidden}, rng), Tensor::randn({layers, B, hidden}, rng), {}};
+}
+
+TEST(Padded, AttentionDecoderShapes) {
+  Rng rng(1);
+  Context ctx;
+  const padded::Seq2SeqAttentionDecoder decoder({10, 8, 16, 2}, rng);
+  const std::vector<int64_t> tokens(4 * 7, 0);
+  const auto state = encoded(4, 7, 16, 2, rng);
+  const auto out = decoder.forward(tokens, state, ctx);
+  EXPECT_EQ(out.logits.shape().str(), "[4,7,10]");
+  EXPECT_EQ(out.state.encoder_outputs.shape().str(), "[4,7,16]");
+  EXPECT_EQ(out.state.hidden.shape().str(), "[2,4,16]");
+  EXPECT_EQ(out.weights.shape().str(), "[4,7,7]");
+  EXPECT_THROW(decoder.forward(std::vector<int64_t>(27), state, ctx), ShapeError);
+  EXPECT_THROW(decoder.forward(tokens, encoded(4, 7, 15, 2, rng), ctx), ShapeError);
+}
+
+TEST(Padded, AttentionDecoderGoesOnFromItsState) {
+  Rng rng(1);
+  Context ctx;
+  const padded::Seq2SeqAttentionDecoder decoder({10, 8, 16, 2}, rng);
+  auto state = encoded(2, 5, 16, 2, rng);
+  state.lens = {3, 5};
+  const auto whole = decoder.forward(std::vector<int64_t>{1, 2, 3, 4, 5, 6}, state, ctx);
+  const auto first = decoder.forward(std::vector<int64_t>{1, 2, 4, 5}, state, ctx);
+  const auto then = decoder.forward(std::vector<int64_t>{3, 6}, first.state, ctx);
+  for (int64_t b = 0; b < 2; ++b) {
+    for (int64_t v = 0; v < 10; ++v) {
+      EXPECT_NEAR(then.logits.at({b, 0, v}), whole.logits.at({b, 2, v}), 1e-5);
+      EXPECT_NEAR(then.state.hidden.at({1, b, v}), whole.state.hidden.at({1, b, v}), 1e-5);
+    }
+    double total = 0;
+    for (int64_t j = 0; j < 5; ++j) total += whole.weights.at({b, 1, j});
+    EXPECT_NEAR(total, 1, 1e-5);
+  }
+  EXPECT_EQ(whole.weights.at({0, 2, 3}), 0.0);  // behind the valid length
+}
+
+TEST(Padded, AttentionDecoderReadsItsLogitsFromTheStateAlone) {
+  Rng rng(1);
+  Context ctx;
+  padded::Seq2SeqAttentionDecoder decoder({10, 8, 16, 2}, rng);
+  const auto out = decoder.forward(std::vector<int64_t>{1, 2}, encoded(2, 5, 16, 2, rng), ctx);
+  Tensor weight, bias;
+  for (const NamedParameter& p : parameters(decoder)) {
+    if (p.name == "output.weight") weight = p.value;
+    if (p.name == "output.bias") bias = p.value;
+  }
+  const Tensor top = reshape(slice(out.state.hidden, 0, 1, 2), {2, 16});
+  const Tensor again = linear(top, weight, bias);  // [2, 10]
+  for (int64_t b = 0; b < 2; ++b) {
+    for (int64_t v = 0; v < 10; ++v) EXPECT_NEAR(again.at({b, v}), out.logits.at({b, 0, v}), 1e-5);
+  }
 }
 
 TEST(Padded, PositionalEncodingShapes) {
