@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "app/run_program.h"
@@ -108,6 +110,108 @@ TEST(Explain, MaskedScoresAreShown) {
   EXPECT_NE(text.find("1.000000  0.000000  0.000000  0.000000"), std::string::npos);
 }
 
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix matrix_of(const Explanation& e, const std::string& name) {
+  const Tensor& t = e.step(name).value;
+  Matrix m(static_cast<size_t>(t.dim(0)));
+  for (int64_t i = 0; i < t.dim(0); ++i) {
+    for (int64_t j = 0; j < t.dim(1); ++j) m[static_cast<size_t>(i)].push_back(t.at({i, j}));
+  }
+  return m;
+}
+
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix c(a.size(), std::vector<double>(b[0].size(), 0.0));
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t k = 0; k < b.size(); ++k) {
+      for (size_t j = 0; j < b[0].size(); ++j) c[i][j] += a[i][k] * b[k][j];
+    }
+  }
+  return c;
+}
+
+Matrix plus(Matrix a, const Matrix& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t j = 0; j < a[i].size(); ++j) a[i][j] += b[i % b.size()][j];
+  }
+  return a;
+}
+
+Matrix normed(Matrix x, const Matrix& gamma, const Matrix& beta) {
+  for (auto& row : x) {
+    double mean = 0, variance = 0;
+    for (const double v : row) mean += v / double(row.size());
+    for (const double v : row) variance += (v - mean) * (v - mean) / double(row.size());
+    for (size_t j = 0; j < row.size(); ++j) {
+      row[j] = gamma[0][j] * (row[j] - mean) / std::sqrt(variance + 1e-5) + beta[0][j];
+    }
+  }
+  return x;
+}
+
+// Two heads of width 2 by school-book loops.
+Matrix two_heads(const Explanation& e, const Matrix& x, bool causal) {
+  const Matrix q = product(x, matrix_of(e, "W_Q")), k = product(x, matrix_of(e, "W_K")),
+               v = product(x, matrix_of(e, "W_V"));
+  Matrix out(x.size(), std::vector<double>(4, 0.0));
+  for (size_t h = 0; h < 2; ++h) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      const size_t last = causal ? i + 1 : x.size();
+      double total = 0;
+      std::vector<double> w;
+      for (size_t j = 0; j < last; ++j) {
+        w.push_back(std::exp((q[i][2 * h] * k[j][2 * h] + q[i][2 * h + 1] * k[j][2 * h + 1]) / std::sqrt(2.0)));
+        total += w.back();
+      }
+      for (size_t j = 0; j < last; ++j) {
+        for (size_t c = 0; c < 2; ++c) out[i][2 * h + c] += w[j] / total * v[j][2 * h + c];
+      }
+    }
+  }
+  return product(out, matrix_of(e, "W_O"));
+}
+
+Matrix feed_forward(const Explanation& e, const Matrix& x) {
+  Matrix u = plus(product(x, matrix_of(e, "W_1")), matrix_of(e, "b_1"));
+  for (auto& row : u) {
+    for (double& v : row) v = std::max(0.0, v);
+  }
+  return plus(product(u, matrix_of(e, "W_2")), matrix_of(e, "b_2"));
+}
+
+TEST(Explain, ABlockIsWhatPlainLoopsGive) {
+  for (const bool pre : {false, true}) {
+    for (const bool causal : {false, true}) {
+      const Explanation e = explain_block({pre, causal});
+      const auto norm = [&](const Matrix& x, const std::string& i) {
+        return normed(x, matrix_of(e, "γ_" + i), matrix_of(e, "β_" + i));
+      };
+      const Matrix x = matrix_of(e, "X");
+      EXPECT_NEAR(x[1][0], 0 + std::sin(1.0), 1e-6);  // token 2 is "is", at position 1
+      EXPECT_NEAR(x[2][3], 0 + std::cos(2.0 / 100), 1e-6);
+      const Matrix x1 = pre ? plus(x, two_heads(e, norm(x, "1"), causal)) : norm(plus(x, two_heads(e, x, causal)), "1");
+      const Matrix x2 = pre ? plus(x1, feed_forward(e, norm(x1, "2"))) : norm(plus(x1, feed_forward(e, x1)), "2");
+      const Matrix shown = matrix_of(e, "X_2");
+      EXPECT_EQ(e.steps.back().name, "X_2");
+      for (size_t i = 0; i < 3; ++i) {
+        for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(shown[i][j], x2[i][j], 1e-9) << pre << causal << i << j;
+      }
+    }
+  }
+}
+
+TEST(Explain, ABlockInTheTerminalAndAsJson) {
+  const std::string text = printed({"block"});
+  for (const char* part : {"Pos = sin", "P_2 = softmax", "R_1 = X + Y", "μ_1 = mean", "G = max(0, U)", "X_2 = "}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
+  const nlohmann::json json = nlohmann::json::parse(printed({"block", "--norm", "pre", "--json"}));
+  EXPECT_EQ(json.at("steps").back().at("name"), "X_2");
+  EXPECT_EQ(json.at("steps").back().at("shape"), nlohmann::json({3, 4}));
+  EXPECT_NE(printed({"block", "--latex"}).find("\\sigma^2_{1}"), std::string::npos);
+}
+
 TEST(Explain, TextIsAligned) {
   const std::string text = printed({});
   EXPECT_NE(text.find("              k1        k2        k3        k4\n"
@@ -181,6 +285,8 @@ TEST(Explain, RefusesWithOneLine) {
   expect_refused({"explain", "--bias", "1,1;2,2"}, 1, "broadcast");
   expect_refused({"explain", "--x", "/missing.npy"}, 1, "No such file");
   expect_refused({"explain", "--json", "--latex"}, 2, "exclude");
+  expect_refused({"explain", "block", "--norm", "both"}, 2, "--norm");
+  expect_refused({"explain", "block", "--x", "1,2"}, 2, "--x");
   expect_refused({"explain", "--heads", "2"}, 2, "need --x");
   expect_refused({"explain", "--x", "/no\nsuch.npy"}, 1, "/no?such.npy");
 }

@@ -30,7 +30,8 @@ const char* const kExamples =
     "  qkv explain --example self --causal                # what a mask changes, also in the gradients\n"
     "  qkv explain --q \"1,0\" --k \"1,0;0,1\" --v \"10;20\" --beta 4\n"
     "  qkv explain --x \"1,0;0,1;1,1\" --normaliser sparsemax --d-out \"1,0;0,0;0,0\"\n"
-    "  qkv explain --example heads --latex > heads.tex    # needs amsmath";
+    "  qkv explain --example heads --latex > heads.tex    # needs amsmath\n"
+    "  qkv explain block                                  # a whole Transformer block; 'qkv explain block --help'";
 
 struct Options {
   std::string example = "query";
@@ -114,9 +115,31 @@ void add_output(CLI::App& cli, Options& o) {
       ->group(group)
       ->type_name("N")
       ->check(silent(CLI::Range(0, 15)));
-  cli.add_flag("--forward", o.forward_only, "leave out the backward part")->group(group);
   cli.add_flag("--json", o.json, "as JSON, all digits; hidden scores are null")->group(group);
-  cli.add_flag("--latex", o.latex, "as LaTeX")->group(group);
+  cli.add_flag("--latex", o.latex, "as LaTeX")->group(group)->excludes("--json");
+}
+
+void print(const Explanation& e, const Options& o) {
+  const std::string text = o.json    ? explanation_json(e)
+                           : o.latex ? explanation_latex(e, o.digits)
+                                     : explanation_text(e, o.digits);
+  std::fputs(text.c_str(), stdout);
+}
+
+int run_block(const Arguments& arguments) {
+  CLI::App cli("Every number of a Transformer block of a tiny model, forward, in double precision.", "explain block");
+  Options o;
+  std::string norm = "post";
+  BlockInput block;
+  cli.add_option("--norm", norm, "layer norm after each sublayer (post) or before it (pre) [post]")
+      ->type_name("WHERE")
+      ->check(silent(CLI::IsMember({"post", "pre"})));
+  cli.add_flag("--causal", block.causal, "a token sees itself and those before it only");
+  add_output(cli, o);
+  if (!parse(cli, arguments)) return 0;
+  block.pre_norm = norm == "pre";
+  print(explain_block(block), o);
+  return 0;
 }
 
 void check_usage(const CLI::App& cli, const Options& o) {
@@ -133,7 +156,6 @@ void check_usage(const CLI::App& cli, const Options& o) {
   if (!std::isfinite(o.scale)) throw ConfigError("--scale must be a finite number");
   if (!std::isfinite(o.beta)) throw ConfigError("--beta must be a finite number");
   if (!std::isfinite(o.softcap) || o.softcap < 0) throw ConfigError("--softcap must be a number of at least 0");
-  if (o.json && o.latex) throw ConfigError("--json and --latex exclude each other");
 }
 
 ExplainInput own_input(const Options& o) {
@@ -199,12 +221,14 @@ ExplainInput builtin_example(const std::string& name) {
 }
 
 int run_explain(const Arguments& arguments) {
+  if (!arguments.empty() && arguments[0] == "block") return run_block({arguments.begin() + 1, arguments.end()});
   CLI::App cli(kAbout, "explain");
   Options o;
   cli.add_option("--example", o.example, "query, self or heads [query]")->type_name("NAME");
   add_matrices(cli, o);
   add_rule(cli, o);
   add_output(cli, o);
+  cli.add_flag("--forward", o.forward_only, "leave out the backward part")->group("Output");
   cli.footer(kExamples);
   if (!parse(cli, arguments)) return 0;
   check_usage(cli, o);
@@ -213,11 +237,7 @@ int run_explain(const Arguments& arguments) {
   set_rule(cli, o, in.rule);
   in.d_out = load_matrix(o.d_out, "--d-out");
   in.backward = !o.forward_only;
-  const Explanation e = explain(in);
-  const std::string text = o.json    ? explanation_json(e)
-                           : o.latex ? explanation_latex(e, o.digits)
-                                     : explanation_text(e, o.digits);
-  std::fputs(text.c_str(), stdout);
+  print(explain(in), o);
   return 0;
 }
 

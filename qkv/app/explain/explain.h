@@ -49,6 +49,14 @@ struct Explanation {
 /// Computes every step with the library's own ops. Throws ShapeError naming the matrices that do not fit.
 Explanation explain(const ExplainInput& input);
 
+/// What may be chosen of the tiny Transformer block.
+struct BlockInput {
+  bool pre_norm = false;  // x + f(norm(x)); otherwise norm(x + f(x)), the original
+  bool causal = false;
+};
+/// Every forward step of the block, from the embedding to its output.
+Explanation explain_block(const BlockInput& input);
+
 /// The built-in examples: query, self, heads. Throws ConfigError for another name.
 ExplainInput builtin_example(const std::string& name);
 
