@@ -10,10 +10,11 @@
 namespace qkv::app {
 
 bool parse(CLI::App& cli, const Arguments& arguments) {
+  const bool only_check = !arguments.empty() && arguments.back() == "--check";
   try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes them last first
+    std::vector<std::string> reversed(arguments.rbegin() + (only_check ? 1 : 0), arguments.rend());  // last first
     cli.parse(reversed);
-    return true;
+    return !only_check;
   } catch (const CLI::CallForHelp&) {
     std::fputs(cli.help("qkv").c_str(), stdout);
     return false;

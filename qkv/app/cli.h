@@ -12,7 +12,8 @@ namespace qkv::app {
 /// A check whose help text says already what is accepted.
 inline CLI::Validator silent(CLI::Validator check) { return check.description(""); }
 
-/// Parses `arguments`. Returns false after printing --help; throws ConfigError on wrong usage.
+/// Parses `arguments`. Returns false when there is nothing to run: after printing --help, or when the last argument is
+/// --check, which any command takes to have its options checked and no more. Throws ConfigError on wrong usage.
 bool parse(CLI::App& cli, const Arguments& arguments);
 
 /// Adds one option per setting (--name VALUE; flags as --name / --no-name) that writes into `settings`, but for those

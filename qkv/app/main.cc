@@ -20,7 +20,9 @@ void print_help() {
       "qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n       qkv                    the "
       "main job: compare reverse --attention none,dot\n\ncommands:");
   for (const auto& command : qkv::app::command_table()) std::printf("  %-9s %s\n", command.name, command.summary);
-  std::puts("\n'qkv COMMAND --help' explains one command. Exit codes: 0 done, 1 failed, 2 wrong usage.");
+  std::puts(
+      "\n'qkv COMMAND --help' explains one command; --check at the end only checks its options. Exit codes: 0 done, 1 "
+      "failed, 2 wrong usage.");
 }
 
 int run(const std::string& name, const qkv::app::Arguments& arguments) {
