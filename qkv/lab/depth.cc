@@ -85,7 +85,7 @@ Descent descend(const Stack& s, const Arrangement& a, const std::vector<Tensor>&
 }
 
 struct Measured {
-  std::vector<double> mean, error;  // one a layer, and the output's
+  std::vector<double> mean, error;  // one per layer, and the output's
 };
 Measured summary(const std::vector<Descent>& draws, std::vector<double> Descent::*part) {
   const size_t points = (draws[0].*part).size();
@@ -175,8 +175,9 @@ Result run_depth(const Settings& set) {
   }
   Result r;
   r.claim =
-      "Without residuals the gradient shrinks or grows by a factor a layer and arrives scrambled; a residual lets it "
-      "through unchanged; layer norm keeps it from growing by a factor a layer. Pre-norm keeps the straight way open, "
+      "Without residuals the gradient shrinks or grows by a factor per layer and arrives scrambled; a residual lets it "
+      "through unchanged; layer norm keeps it from growing by a factor per layer. Pre-norm keeps the straight way "
+      "open, "
       "post-norm narrows it with every layer.";
   r.formula =
       "N(x) = γ (x − mean(x)) / √(var(x) + ε) + β,  over the width of each token;  f(x) = Wx,  W_{ij} ~ N(0, g^{2}/d)\n"

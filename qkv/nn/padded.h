@@ -10,7 +10,7 @@
 
 namespace qkv::padded {
 
-/// Valid lengths of the keys: B of them, or B·Lq for one a query; empty: all keys count.
+/// Valid lengths of the keys: B of them, or B·Lq for one per query; empty: all keys count.
 using Lengths = std::span<const int64_t>;
 
 /// softmax(q kᵀ/√d) v: queries [B,Lq,d], keys [B,Lk,d], values [B,Lk,v] → [B,Lq,v].

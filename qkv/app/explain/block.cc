@@ -88,7 +88,7 @@ class BlockExplainer {
     given(indexed("β", "\\beta", index), reshape(beta, {1, 4}), "given");
     const Tensor middle = mean(x, 1, true), off = x - middle;
     const Symbol mu = indexed("μ", "\\mu", index), variance = indexed("var", "\\sigma^2", index);
-    add(mu, Symbol("mean of each row of ", "\\text{mean of each row of }") + name, middle, "layer norm: one a token");
+    add(mu, Symbol("mean of each row of ", "\\text{mean of each row of }") + name, middle, "layer norm: one per token");
     add(variance, Symbol("mean of (", "\\text{mean of }(") + name + " - " + mu + Symbol(")²", ")^2"),
         mean(off * off, 1, true), "");
     const Symbol result = in_.pre_norm ? Symbol("N_" + index) : Symbol("X_" + index);
