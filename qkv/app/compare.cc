@@ -1,4 +1,4 @@
-// qkv compare: trains one model for each attention mechanism under one seed and shows them side by side.
+// qkv compare: trains one model for each attention mechanism, under one seed or several, and shows them side by side.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  qkv compare reverse --attention none,dot                  what attention is for (about a minute)\n"
     "  qkv compare reverse --attention dot,scaled-dot,additive   three mechanisms, one seed, one table\n"
+    "  qkv compare reverse --attention none,dot --seeds 3        three runs of each: how much the seed matters\n"
     "  qkv compare --resume runs/compare-reverse                 continues after Ctrl-C or a crash\n"
     "\nThe folder holds one run for each mechanism, curves.svg, compare.json and report.html.\n";
 
@@ -28,9 +29,21 @@ struct CompareArguments {
   bool json = false;
 };
 
-void print_comparison(const std::string& folder, const std::vector<ReportedRun>& runs) {
+/// The runs of the first seed.
+std::vector<ReportedRun> first_of(const std::vector<ReportedRun>& all, int64_t seeds) {
+  std::vector<ReportedRun> runs;
+  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(seeds)) runs.push_back(all[i]);
+  return runs;
+}
+
+void print_comparison(const std::string& folder, const std::vector<ReportedRun>& all, int64_t seeds) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
+  const std::vector<ReportedRun> runs = first_of(all, seeds);
   std::fputs(("\n" + terminal_table(transposed(result_table(runs)), terminal)).c_str(), stdout);
+  if (seeds > 1) {
+    std::printf("(seed %lld)\n\n%s%s\n", static_cast<long long>(runs[0].settings.get_integer("seed")),
+                terminal_table(transposed(seed_table(all)), terminal).c_str(), kAboutVariances);
+  }
   std::fputs(("\n" + terminal_plot(loss_plot(runs), terminal)).c_str(), stdout);
   const auto shown =
       std::find_if(runs.rbegin(), runs.rend(), [](const ReportedRun& run) { return !run.examples.empty(); });
@@ -53,13 +66,16 @@ int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv compare --resume %s\n", o.folder.c_str());
     return 128 + console.signal();
   }
-  const std::vector<ReportedRun>& runs = console.reported();
+  const std::vector<ReportedRun>& all = console.reported();
+  const std::vector<ReportedRun> runs = first_of(all, o.seeds);
   if (have_pictures()) save_drawing(draw_plot(loss_plot(runs)), o.folder + "/curves.svg");
-  save_report(o.folder + "/report.html", runs);
+  std::vector<Section> sections;
+  if (o.seeds > 1) sections.push_back({"Over the seeds", {seed_table(all), std::string(kAboutVariances)}});
+  save_report(o.folder + "/report.html", runs, sections);
   if (a.json) {
     std::printf("%s\n", comparison_json(o, comparison).c_str());
   } else {
-    print_comparison(o.folder, runs);
+    print_comparison(o.folder, all, o.seeds);
   }
   return 0;
 }
@@ -75,7 +91,8 @@ Arguments stored_arguments(const std::string& folder) {
 
 /// Declares and reads the options; false after --help.
 bool read_options(CompareArguments& a, const Arguments& arguments) {
-  CLI::App cli("Trains one model for each attention mechanism under one seed; one table, one picture.", "compare");
+  CLI::App cli("Trains one model for each attention mechanism under the same seeds; one table, one picture.",
+               "compare");
   const std::string name = task_argument(arguments);
   std::string task_name;
   cli.add_option("TASK", task_name, "what to learn: " + task_names());
@@ -84,9 +101,17 @@ bool read_options(CompareArguments& a, const Arguments& arguments) {
     a.options.settings = a.options.spec->settings();
     check(a.options);
   }
+  const auto exists = [&a](const std::string& mechanism) {
+    if (a.options.spec != nullptr) Settings(a.options.settings).set("attention", mechanism);
+    return std::string();
+  };
   cli.add_option("--attention", a.options.mechanisms, "mechanisms to compare, with commas between them [none,dot]")
       ->delimiter(',')
+      ->check(exists, "")
       ->type_name("A,B,C");
+  cli.add_option("--seeds", a.options.seeds, "runs of each mechanism: --seed, the next one, and so on [1]")
+      ->check(CLI::Range(1, 100).description(""))
+      ->type_name("N");
   cli.add_option("--out", a.out, "the comparison's folder [runs/compare-TASK]")->type_name("DIR");
   cli.add_option("--resume", a.resume, "continue this comparison")->type_name("DIR");
   cli.add_flag("--json", a.json, "one JSON object with all results on standard output");

@@ -12,6 +12,7 @@
 #include "qkv/io/json.h"
 #include "qkv/report/study_report.h"
 #include "qkv/view/table.h"
+#include "qkv/view/text.h"
 
 namespace qkv::app {
 namespace {
@@ -19,7 +20,8 @@ namespace {
 constexpr const char* kFooter =
     "Examples:\n"
     "  qkv study knowledge                       invented people: what reading is for, in a few minutes\n"
-    "  qkv study knowledge --data birthplace     the real study (hours; Ctrl-C any time)\n"
+    "  qkv study knowledge --recipe questions    the texts read as the questions they answer\n"
+    "  qkv study knowledge --data birthplace     the real study (hours for each row; Ctrl-C any time)\n"
     "  qkv study knowledge --data birthplace --rows rotary --epochs 100\n"
     "  qkv study --resume runs/study-knowledge   continues, to the same bits\n"
     "  qkv study --resume runs/study-knowledge --epochs 400   reads on further\n"
@@ -36,20 +38,36 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   const std::string name = task_argument(arguments);
   cli.add_option("STUDY", task_name, "which one: knowledge");
   if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; there is: knowledge");
-  o.reading = study_reading(option_value(arguments, "--data"));
+  std::string recipe = option_value(arguments, "--recipe");
+  o = study_options(recipe_named(recipe.empty() ? "course" : recipe), option_value(arguments, "--data"));
+  cli.add_option("--recipe", recipe,
+                 "how the texts are read: course (spans hidden, nothing else) or questions (as the question each text "
+                 "answers, with the place a small model finds in it) [course]")
+      ->take_last()
+      ->type_name("NAME");
   std::string rows;
-  cli.add_option("--rows", rows, "rows to train, with commas between them [none,pretrained,synthesizer,rotary]")
+  cli.add_option("--rows", rows, "rows to train, with commas between them [none,vanilla,synthesizer,rotary]")
       ->take_last()
       ->type_name("A,B");
   constexpr int kMostEpochs = 1000000, kMostMoments = 20;
-  cli.add_option("--answer-epochs", o.answer_epochs, "epochs of each finetuning [3]")
-      ->check(CLI::Range(1, kMostEpochs).description(""))
-      ->take_last()
-      ->type_name("N");
-  cli.add_option("--alone-epochs", o.alone_epochs, "epochs of the row that reads nothing [75]")
-      ->check(CLI::Range(1, kMostEpochs).description(""))
-      ->take_last()
-      ->type_name("N");
+  const auto whole = [&](const char* name, int64_t& value, const std::string& help, int least) {
+    cli.add_option(name, value, help + " [" + std::to_string(value) + "]")
+        ->check(CLI::Range(least, kMostEpochs).description(""))
+        ->take_last()
+        ->type_name("N");
+  };
+  const auto rate = [&](const char* name, double& value, const std::string& help) {
+    cli.add_option(name, value, help + " [" + format_number(value, 3) + "]")
+        ->check(CLI::Range(0.0, 1.0).description(""))
+        ->take_last()
+        ->type_name("X");
+  };
+  Finetuning& f = o.finetuning;
+  whole("--answer-epochs", f.epochs, "epochs of each finetuning", 1);
+  rate("--answer-lr", f.lr, "its highest learning rate; it falls to 0");
+  whole("--answer-batch", f.batch, "questions in a batch of a finetuning; 0: as many as texts", 0);
+  whole("--alone-epochs", f.alone_epochs, "epochs of the row that reads nothing", 1);
+  rate("--alone-lr", f.alone_lr, "its highest learning rate");
   cli.add_option("--moments", o.moments, "how often on the way a row is finetuned and asked [4]")
       ->check(CLI::Range(1, kMostMoments).description(""))
       ->take_last()
@@ -62,11 +80,10 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   add_settings(cli, o.reading, {"stage", "attention", "positions", "from", "from-weights"});
   if (!parse(cli, arguments)) return false;
   std::istringstream list(rows);
-  for (std::string row; std::getline(list, row, ',');) o.rows.push_back(row);
+  for (std::string row; std::getline(list, row, ',');) o.rows.emplace_back(study_row(row).name);
   if (o.rows.empty()) {
     for (const StudyRow& row : study_rows()) o.rows.emplace_back(row.name);
   }
-  for (const std::string& row : o.rows) study_row(row);
   return true;
 }
 
@@ -75,7 +92,10 @@ Arguments stored_arguments(const std::string& folder) {
   if (std::error_code error; !std::filesystem::exists(file, error)) {
     throw IoError("no study in " + folder + ": there is no study.json; runs continue with 'qkv train --resume'");
   }
-  return JsonObject(read_json(file, "the record of a study"), file).texts("arguments");
+  Arguments arguments = JsonObject(read_json(file, "the record of a study"), file).texts("arguments");
+  // Version 0.1 knew one recipe and did not say so.
+  if (option_value(arguments, "--recipe").empty()) arguments.insert(arguments.end(), {"--recipe", "questions"});
+  return arguments;
 }
 
 /// `arguments` without an option and its value.
@@ -110,12 +130,18 @@ int run_study(const Arguments& arguments) {
   StudyArguments a;
   Arguments all = arguments;
   const std::string resumed = option_value(arguments, "--resume");
-  if (!resumed.empty()) all = joined(stored_arguments(resumed), without(arguments, "--resume"));
+  if (!resumed.empty()) {
+    if (!option_value(arguments, "--recipe").empty()) {
+      throw ConfigError("--recipe cannot change when a study is resumed; start another");
+    }
+    all = joined(stored_arguments(resumed), without(arguments, "--resume"));
+  }
   if (!read_options(options, a, all)) return 0;
   if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("study what? there is: knowledge");
   options.folder = !resumed.empty() ? resumed : a.out.empty() ? free_folder("runs/study-knowledge") : a.out;
   if (resumed.empty()) RunFolder::refuse_existing(options.folder);
   make_folders(options.folder);
+  if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(options.recipe)});
   // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
   const Arguments kept =
       resumed.empty() ? all : joined(stored_arguments(resumed), without(without(arguments, "--resume"), "--rows"));

@@ -253,8 +253,13 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
 
 Table result_table(const std::vector<ReportedRun>& runs) {
   Table table;
-  table.header = {"attention",    "parameters",           "epochs",      "mean training loss",
-                  "its variance", "mean validation loss", "its variance"};
+  table.header = {"attention",
+                  "parameters",
+                  "epochs",
+                  "training loss, mean over epochs",
+                  "training loss, variance over epochs",
+                  "validation loss, mean over epochs",
+                  "validation loss, variance over epochs"};
   for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
   for (const Breakdown& b : runs[0].result.evaluation.breakdowns) {
     if (b.trained_to > 0)
@@ -274,6 +279,35 @@ Table result_table(const std::vector<ReportedRun>& runs) {
     }
     row.push_back(format_number(run.result.training.state.seconds, 3));
     table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table seed_table(const std::vector<ReportedRun>& runs) {
+  const std::string goal = runs[0].goal.metric;
+  Table table{.header = {"attention", "seeds"}};
+  for (const std::string& figure :
+       {std::string("last validation loss"), std::string("validation loss over epochs"), metric_label(goal)}) {
+    table.header.push_back(figure + ", mean over seeds");
+    table.header.push_back(figure + ", variance over seeds");
+  }
+  for (size_t first = 0; first < runs.size();) {
+    std::vector<double> last, over_epochs, figures;
+    const std::string label = runs[first].result.label;
+    for (; first < runs.size() && runs[first].result.label == label; ++first) {
+      const std::vector<double> curve = losses(runs[first], false);
+      last.push_back(curve.empty() ? 0 : curve.back());
+      over_epochs.push_back(spread_of(curve).mean);
+      figures.push_back(metric_of(runs[first].result.evaluation.metrics, goal));
+    }
+    table.rows.push_back({label, std::to_string(last.size())});
+    for (const auto& values : {last, over_epochs, figures}) {
+      const Spread s = spread_of(values);
+      const auto n = static_cast<double>(values.size());
+      table.rows.back().push_back(format_number(s.mean, 3));
+      // Of a few runs that stand for all seeds: over n - 1.
+      table.rows.back().push_back(n > 1 ? format_number(s.variance * n / (n - 1), 3) : "—");
+    }
   }
   return table;
 }

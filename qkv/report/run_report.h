@@ -32,6 +32,14 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
 
 /// One row per run: parameters, epochs, mean and variance of the losses over the epochs, the final figures, seconds.
 Table result_table(const std::vector<ReportedRun>& runs);
+/// One row a mechanism, for runs that differ in attention and seed alone: mean and variance over the seeds of the last
+/// validation loss, of the mean loss over the epochs, and of the goal's figure.
+Table seed_table(const std::vector<ReportedRun>& runs);
+/// What the two variances say.
+inline constexpr const char* kAboutVariances =
+    "The variance over the epochs belongs to one run: it is large where the loss came down far, so a model that learns "
+    "more has more of it. The variance over the seeds compares runs that differ in nothing else: that one means "
+    "instability.";
 /// Rows become columns: for few runs with many figures.
 Table transposed(const Table& table);
 /// Training (dashed) and validation loss over the epochs, one colour per run.

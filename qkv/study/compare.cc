@@ -9,10 +9,24 @@
 namespace qkv {
 namespace {
 
-Settings settings_of(const CompareOptions& options, const std::string& mechanism) {
+Settings settings_of(const CompareOptions& options, const std::string& mechanism, int64_t further = 0) {
   Settings settings = options.settings;
   settings.set("attention", mechanism);
+  if (further > 0) settings.set("seed", std::to_string(options.settings.get_integer("seed") + further));
   return settings;
+}
+
+/// Trains one mechanism with the seed `further` behind the first; false when it was interrupted.
+bool run_one(const CompareOptions& options, const std::string& mechanism, int64_t further, Comparison& comparison,
+             RunsObserver* observer) {
+  const Settings settings = settings_of(options, mechanism, further);
+  const std::string seed = std::to_string(settings.get_integer("seed"));
+  const std::string path = options.folder + "/" + mechanism + (further > 0 ? "-seed-" + seed : "");
+  OpenedRun run = open_or_create(path, *options.spec, settings);
+  SessionResult result = run_watched(run, options.seeds > 1 ? mechanism + ", seed " + seed : mechanism, observer);
+  comparison.interrupted = result.training.interrupted;
+  if (!comparison.interrupted) comparison.runs.push_back(std::move(result));
+  return !comparison.interrupted;
 }
 
 }  // namespace
@@ -33,11 +47,9 @@ Comparison compare(const CompareOptions& options, RunsObserver* observer) {
   make_folders(options.folder);
   Comparison comparison;
   for (const std::string& mechanism : options.mechanisms) {
-    OpenedRun run = open_or_create(options.folder + "/" + mechanism, *options.spec, settings_of(options, mechanism));
-    SessionResult result = run_watched(run, mechanism, observer);
-    comparison.interrupted = result.training.interrupted;
-    if (comparison.interrupted) break;
-    comparison.runs.push_back(std::move(result));
+    for (int64_t further = 0; further < options.seeds; ++further) {
+      if (!run_one(options, mechanism, further, comparison, observer)) return comparison;
+    }
   }
   return comparison;
 }
@@ -45,15 +57,14 @@ Comparison compare(const CompareOptions& options, RunsObserver* observer) {
 std::string comparison_json(const CompareOptions& options, const Comparison& comparison) {
   Json list = Json::array();
   double seconds = 0;
-  for (const SessionResult& r : comparison.runs) {
-    list.push_back(parse_json(result_json(r, settings_of(options, r.label)), {.where = r.run}));
+  for (size_t i = 0; i < comparison.runs.size(); ++i) {
+    const SessionResult& r = comparison.runs[i];
+    const Settings settings = settings_of(options, r.label, static_cast<int64_t>(i) % options.seeds);
+    list.push_back(parse_json(result_json(r, settings), {.where = r.run}));
     seconds += r.training.state.seconds;
   }
-  return Json{{"task", options.spec->name},
-              {"seed", options.settings.get_integer("seed")},
-              {"seconds", seconds},
-              {"report", options.folder + "/report.html"},
-              {"runs", list}}
+  return Json{{"task", options.spec->name}, {"seed", options.settings.get_integer("seed")}, {"seeds", options.seeds},
+              {"seconds", seconds},         {"report", options.folder + "/report.html"},    {"runs", list}}
       .dump();
 }
 

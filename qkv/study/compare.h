@@ -1,4 +1,4 @@
-// A comparison: one model for each attention mechanism, under one seed.
+// A comparison: one model for each attention mechanism, under one seed or several.
 #pragma once
 
 #include <string>
@@ -12,11 +12,12 @@ struct CompareOptions {
   const TaskSpec* spec = nullptr;
   std::vector<std::string> mechanisms;  // values of the setting "attention"
   Settings settings;                    // of every run; "attention" is set by the mechanism
-  std::string folder;                   // one run below it for each mechanism
+  std::string folder;                   // one run below it for each mechanism, and for each further seed
+  int64_t seeds = 1;                    // runs of each mechanism: the seed of the settings, the next one, …
 };
 
 struct Comparison {
-  std::vector<SessionResult> runs;  // those that came to their end, in the order of the mechanisms
+  std::vector<SessionResult> runs;  // those that came to their end, in the order of the mechanisms, seed by seed
   bool interrupted = false;         // by the observer: the same call continues
 };
 
@@ -26,7 +27,7 @@ void check(const CompareOptions& options);
 /// Trains every mechanism; runs that are already in the folder continue. Throws what check and run_session do.
 Comparison compare(const CompareOptions& options, RunsObserver* observer = nullptr);
 
-/// One JSON object on one line: task, seed, seconds, report, and result_json of every run.
+/// One JSON object on one line: task, seed, seeds, seconds, report, and result_json of every run.
 std::string comparison_json(const CompareOptions& options, const Comparison& comparison);
 
 }  // namespace qkv

@@ -2,6 +2,7 @@
 #include "qkv/study/knowledge.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -17,7 +18,7 @@ constexpr double kProcessors = 2;  // of the machine whose hours are counted
 constexpr double kSecondsPerHour = 3600;
 
 constexpr StudyRow kRows[] = {{"none", "multi-head", "learned", false},
-                              {"pretrained", "multi-head", "learned", true},
+                              {"vanilla", "multi-head", "learned", true},
                               {"synthesizer", "synthesizer", "learned", true},
                               {"rotary", "multi-head", "rotary", true}};
 
@@ -46,13 +47,15 @@ std::vector<int64_t> moments_of(int64_t epochs, int64_t count) {
   return all;
 }
 
-Settings answering(const Settings& reading, const StudyOptions& options, bool alone) {
+Settings answering(const Settings& reading, const Finetuning& how, bool alone) {
   Settings s = reading;
   s.set("stage", "finetune");
-  s.set("epochs", std::to_string(alone ? options.alone_epochs : options.answer_epochs));
+  s.set("epochs", std::to_string(alone ? how.alone_epochs : how.epochs));
   s.set("steps", "0");
-  // Who has read already needs no more than the form of an answer, and gently.
-  s.set("lr", alone ? "0.0006" : "0.0002");
+  if (how.batch > 0) s.set("batch", std::to_string(how.batch));
+  char lr[32];
+  std::snprintf(lr, sizeof lr, "%.12g", alone ? how.alone_lr : how.lr);
+  s.set("lr", lr);
   s.set("schedule", "linear");
   s.set("final-lr", "0");
   s.set("warmup", "20");
@@ -60,6 +63,15 @@ Settings answering(const Settings& reading, const StudyOptions& options, bool al
   s.set("checkpoint-every", "0");
   s.set("keep", "1");
   return s;
+}
+
+// Version 0.1 called a row "pretrained" that is "vanilla" now; its studies continue in their folders.
+constexpr const char* kEarlierName = "pretrained";
+std::string current_name(const std::string& row) { return row == kEarlierName ? "vanilla" : row; }
+std::string row_folder(const std::string& study, const std::string& row) {
+  std::error_code error;
+  const std::string before = study + "/" + kEarlierName;
+  return row == current_name(kEarlierName) && std::filesystem::exists(before, error) ? before : study + "/" + row;
 }
 
 struct Part {
@@ -121,10 +133,10 @@ bool run_row(const Part& part, const StudyRow& row, StudyResult& result, const s
   Settings reading = part.options.reading;
   reading.set("attention", row.attention);
   reading.set("positions", row.positions);
-  const std::string folder = part.options.folder + "/" + row.name;
+  const std::string folder = row_folder(part.options.folder, row.name);
   if (!row.reads) {
     StudyPoint point;
-    if (!answer(part, folder, answering(reading, part.options, true), row.name, point)) return false;
+    if (!answer(part, folder, answering(reading, part.options.finetuning, true), row.name, point)) return false;
     result.points = {point};
     result.parameters = parameters_in(folder);
     changed();
@@ -140,7 +152,7 @@ bool run_row(const Part& part, const StudyRow& row, StudyResult& result, const s
     StudyPoint point;
     const auto step = read_until(part, folder + "/reading", reading, epoch, name + " reads", point);
     if (!step) return false;
-    Settings settings = answering(reading, part.options, false);
+    Settings settings = answering(reading, part.options.finetuning, false);
     settings.set("from", folder + "/reading");
     settings.set("from-weights", std::to_string(*step));
     const std::string path = folder + "/answers-" + std::to_string(point.epochs);
@@ -160,26 +172,46 @@ std::span<const StudyRow> study_rows() { return kRows; }
 const StudyRow& study_row(const std::string& name) {
   std::string names;
   for (const StudyRow& row : kRows) {
-    if (row.name == name) return row;
+    if (row.name == current_name(name)) return row;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
   throw ConfigError("no row '" + name + "' in the knowledge study; there are: " + names);
 }
 
-Settings study_reading(const std::string& data) {
-  Settings s = find_task("knowledge").settings();
-  s.set("stage", "pretrain");
-  s.set("data", data);
-  if (data.empty()) {
-    s.set("width", "128");
-    s.set("layers", "2");
-    s.set("heads", "4");
-    s.set("held", "30");
-    s.set("epochs", "40");
-    s.set("batch", "32");
-    s.set("lr", "0.003");
+Recipe recipe_named(const std::string& name) {
+  for (const Recipe recipe : {Recipe::course, Recipe::questions}) {
+    if (name == name_of(recipe)) return recipe;
   }
-  return s;
+  throw ConfigError("--recipe: '" + name + "' is not one of: course, questions");
+}
+
+const char* name_of(Recipe recipe) { return recipe == Recipe::course ? "course" : "questions"; }
+
+StudyOptions study_options(Recipe recipe, const std::string& data) {
+  StudyOptions o;
+  o.recipe = recipe;
+  o.reading = find_task("knowledge").settings();
+  const auto set = [&](std::initializer_list<std::pair<const char*, const char*>> values) {
+    for (const auto& [name, value] : values) o.reading.set(name, value);
+  };
+  set({{"stage", "pretrain"}});
+  o.reading.set("data", data);
+  if (data.empty()) {
+    set({{"width", "128"}, {"layers", "2"}, {"heads", "4"}, {"held", "30"}, {"epochs", "40"}, {"batch", "32"}});
+    set({{"lr", "0.003"}});
+  }
+  if (recipe == Recipe::questions) {
+    // What was taught word for word needs no more than the form of an answer, and gently.
+    o.finetuning.epochs = 3;
+    o.finetuning.lr = 2e-4;
+    return o;
+  }
+  set({{"names", "0"}, {"answers", "0"}, {"ask", "0"}, {"questions", "0"}, {"span-weight", "1"}});
+  if (!data.empty()) set({{"epochs", "650"}, {"batch", "32"}, {"lr", "0.002"}});
+  o.finetuning.epochs = data.empty() ? 20 : 10;
+  o.finetuning.batch = data.empty() ? 0 : 256;
+  o.finetuning.lr = 6e-4;
+  return o;
 }
 
 Baseline study_baseline(const StudyOptions& options) {
@@ -207,7 +239,11 @@ std::string study_json(const StudyOptions& options, const std::vector<StudyResul
     }
     rows.push_back({{"row", r.row}, {"parameters", r.parameters}, {"points", points}});
   }
-  return Json{{"task", "knowledge"}, {"report", options.folder + "/report.html"}, {"rows", rows}}.dump();
+  return Json{{"task", "knowledge"},
+              {"recipe", name_of(options.recipe)},
+              {"report", options.folder + "/report.html"},
+              {"rows", rows}}
+      .dump();
 }
 
 std::vector<StudyResult> study_results(const std::string& folder) {
@@ -218,7 +254,7 @@ std::vector<StudyResult> study_results(const std::string& folder) {
   try {
     const Json all = read_json(file, "the results of a study");
     for (const JsonObject& r : JsonObject(all, file).objects("rows")) {
-      results.push_back({r.text("row"), r.integer("parameters"), {}});
+      results.push_back({current_name(r.text("row")), r.integer("parameters"), {}});
       for (const JsonObject& p : r.objects("points")) {
         StudyPoint point{p.integer("epochs"),     p.number("machine_hours", 0), std::nullopt,
                          p.figure("exact_match"), p.figure("held_match"),       p.text("run")};

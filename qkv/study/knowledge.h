@@ -20,17 +20,33 @@ std::span<const StudyRow> study_rows();
 /// Throws ConfigError listing the rows that exist.
 const StudyRow& study_row(const std::string& name);
 
-struct StudyOptions {
-  std::string folder;
-  std::vector<std::string> rows;  // names of the table
-  Settings reading;               // of stage "pretrain"; attention and positions are set by the row
-  int64_t answer_epochs = 3;      // of the finetuning
-  int64_t alone_epochs = 75;      // of the row that reads nothing
-  int64_t moments = 4;            // how often on the way a row is finetuned and asked
+/// How the texts are read.
+enum class Recipe : uint8_t {
+  course,     // with a random span hidden, and nothing else: what courses ask for
+  questions,  // mostly as the question that each text answers, with the place that a small model finds in it
+};
+/// Throws ConfigError listing the recipes.
+Recipe recipe_named(const std::string& name);
+const char* name_of(Recipe recipe);
+
+/// The training pairs, read after the texts.
+struct Finetuning {
+  int64_t epochs = 0, alone_epochs = 75;  // of a row that has read, and of the one that reads nothing
+  int64_t batch = 0;                      // 0: that of the reading
+  double lr = 0, alone_lr = 6e-4;         // falling to 0
 };
 
-/// The recipe of the study on real data, or on the generated corpus when `data` is empty (a smaller model).
-Settings study_reading(const std::string& data);
+struct StudyOptions {
+  std::string folder;
+  Recipe recipe = Recipe::course;
+  std::vector<std::string> rows;  // names of the table
+  Settings reading;               // of stage "pretrain"; attention and positions are set by the row
+  Finetuning finetuning;
+  int64_t moments = 4;  // how often on the way a row is finetuned and asked
+};
+
+/// Reading and finetuning of a recipe on real data, or on the generated corpus when `data` is empty (a smaller model).
+StudyOptions study_options(Recipe recipe, const std::string& data);
 
 /// What one finetuning gave.
 struct StudyPoint {

@@ -32,7 +32,12 @@ TEST(StudyCommand, TrainsEveryRowAndGoesOn) {
   const std::string report = read_text(folder / "a/report.html");
   EXPECT_NE(report.find("People it never read about"), std::string::npos);
   EXPECT_NE(report.find("machine hours"), std::string::npos);
-  EXPECT_NE(report.find("text open before it"), std::string::npos);
+  for (const char* part :
+       {"Right answers over epochs", "The recipe", "of which this study took the first", "answer-lr"}) {
+    EXPECT_NE(report.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(report.find("never saw"), std::string::npos);
+  EXPECT_EQ(first.out.find("text open before it"), std::string::npos) << first.out;  // no reader is used
   for (const char* part : {"none", "rotary/reading", "rotary/answers-2", "rotary/answers-4"}) {
     EXPECT_TRUE(std::filesystem::exists(folder / ("a/" + std::string(part) + "/config.json"))) << part;
   }
@@ -52,11 +57,65 @@ TEST(StudyCommand, TrainsEveryRowAndGoesOn) {
   EXPECT_EQ(read_text(last_a + "/model.safetensors"), read_text(last_b + "/model.safetensors"));
 }
 
+TEST(StudyCommand, TheCoursesRecipeReadsHiddenSpansOnly) {
+  const TempFolder folder;
+  std::vector<std::string> command = study(folder / "a");
+  command.insert(command.end(), {"--rows", "rotary", "--answer-lr", "0.0005", "--answer-batch", "8"});
+  ASSERT_EQ(run_program(command).code, 0);
+  const std::string reading = read_text(folder / "a/rotary/reading/config.json"),
+                    answers = read_text(folder / "a/rotary/answers-4/config.json");
+  for (const char* part :
+       {"\"ask\": 0.0", "\"names\": 0.0", "\"answers\": 0.0", "\"questions\": 0.0", "\"span-weight\": 1.0"}) {
+    EXPECT_NE(reading.find(part), std::string::npos) << part << reading;
+  }
+  EXPECT_NE(answers.find("\"lr\": 0.0005"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("\"batch\": 8"), std::string::npos) << answers;
+  EXPECT_NE(read_text(folder / "a/study.json").find("course"), std::string::npos);
+}
+
+TEST(StudyCommand, ReadingAsQuestionsIsARecipeOfItsOwn) {
+  const TempFolder folder;
+  std::vector<std::string> command = study(folder / "a");
+  command.insert(command.end(), {"--recipe", "questions", "--rows", "rotary"});
+  const ProgramRun run = run_program(command);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("text open before it"), std::string::npos) << run.out;
+  EXPECT_NE(read_text(folder / "a/rotary/reading/config.json").find("\"ask\": 0.9"), std::string::npos);
+  EXPECT_NE(read_text(folder / "a/report.html").find("took the second"), std::string::npos);
+  expect_refused({"study", "--resume", folder / "a", "--recipe", "course"}, 2, "cannot change");
+}
+
+TEST(StudyCommand, AStudyOfVersion01GoesOnAsItBegan) {
+  const TempFolder folder;
+  std::vector<std::string> command = study(folder / "a");
+  command.insert(command.end(), {"--recipe", "questions", "--rows", "vanilla", "--epochs", "2", "--moments", "1"});
+  ASSERT_EQ(run_program(command).code, 0);
+  // As that version left it: no recipe, another name of the row.
+  std::filesystem::rename(folder / "a/vanilla", folder / "a/pretrained");
+  const auto replace = [&](const std::string& file, const std::string& what, const std::string& by) {
+    std::string text = read_text(folder / file);
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+      text.replace(at, what.size(), by);
+    write_file_atomic(folder / file, text);
+  };
+  replace("a/results.json", "vanilla", "pretrained");
+  replace("a/study.json", "\"--recipe\",\n    \"questions\",\n", "");
+  replace("a/study.json", "\"vanilla\"", "\"none\"");
+  const ProgramRun more =
+      run_program({"study", "--resume", folder / "a", "--rows", "vanilla", "--epochs", "4", "--json"});
+  ASSERT_EQ(more.code, 0) << more.err;
+  EXPECT_NE(more.out.find("\"recipe\":\"questions\""), std::string::npos) << more.out;
+  EXPECT_NE(more.out.find("pretrained/answers-4"), std::string::npos) << more.out;
+  EXPECT_NE(more.out.find("pretrained/answers-2"), std::string::npos) << more.out;
+  EXPECT_FALSE(std::filesystem::exists(folder / "a/vanilla"));
+}
+
 TEST(StudyCommand, RefusesWithOneLine) {
   const TempFolder folder;
   expect_refused({"study"}, 2, "study what?");
   expect_refused({"study", "reverse"}, 2, "there is: knowledge");
   expect_refused({"study", "knowledge", "--rows", "cubic"}, 2, "no row 'cubic'");
+  expect_refused({"study", "knowledge", "--recipe", "soup"}, 2, "course, questions");
   expect_refused({"study", "--resume", folder.path()}, 1, "no study in");
   expect_refused({"study", "knowledge", "--data", folder.path(), "--out", folder / "x"}, 1, "no wiki.txt in");
 }

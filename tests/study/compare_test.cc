@@ -60,6 +60,23 @@ TEST(Compare, StopsWhereItsObserverSaysAndContinuesToTheSameFigures) {
   EXPECT_NE(json.find("\"attention\":\"dot\""), std::string::npos) << json;
 }
 
+TEST(Compare, SeveralSeedsAreRunsOfTheirOwn) {
+  const TempFolder folder;
+  CompareOptions o = small(folder / "s");
+  o.seeds = 2;
+  const Comparison both = compare(o);
+  ASSERT_EQ(both.runs.size(), 4u);
+  CompareOptions second = small(folder / "t");
+  second.settings.set("seed", "2");
+  const Comparison alone = compare(second);
+  EXPECT_EQ(both.runs[1].evaluation.metrics, alone.runs[0].evaluation.metrics);  // none, seed 2
+  EXPECT_EQ(both.runs[3].evaluation.metrics, alone.runs[1].evaluation.metrics);  // dot, seed 2
+  EXPECT_NE(both.runs[0].evaluation.metrics, both.runs[1].evaluation.metrics);
+  const std::string json = comparison_json(o, both);
+  EXPECT_NE(json.find("\"seeds\":2"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"attention\":\"dot\",\"seed\":2"), std::string::npos) << json;
+}
+
 TEST(Compare, RefusesWhatCannotBeCompared) {
   const TempFolder folder;
   CompareOptions o = small(folder / "c");

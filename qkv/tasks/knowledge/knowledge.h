@@ -12,10 +12,12 @@ namespace qkv {
 /// pairs. The questions asked in the end are about other people: what is known of them was read in pretraining.
 Settings knowledge_settings();
 inline constexpr const char* kKnowledgeAbout =
-    "A character model reads short texts about people with parts hidden, and then learns to answer \"Where was … "
-    "born?\" "
-    "from examples. It is tested on people whose question it never saw, but whose text it read: a right answer must "
-    "come from the weights. Without the reading, the best it can do is to name places that are common.";
+    "A character model reads short texts about people, and then learns to answer \"Where was … born?\" from training "
+    "pairs. It is asked about people whom no training pair mentions: what it knows of them it has read. Read with "
+    "spans "
+    "hidden (--ask 0), that is their text; with --ask above 0 texts are also read as the question itself, with the "
+    "place that a small model found in them. Without the reading, the best it can do is to name places that are "
+    "common.";
 std::unique_ptr<Task> make_knowledge(const Settings& settings, const std::string& assets);
 
 /// One answer to every question of a file (empty: the generated ones): how often it is right.
