@@ -106,7 +106,7 @@ void draw(Result& r, const Tensor& x, const Tensor& y, double beta) {
   const auto keys = [](const Tensor& q, const Tensor& k) {
     return [&q, &k](double b) { return predicted({q, k, b, false}).keys_in_use; };
   };
-  const Range range{0, 4 * beta};
+  const Range range{0, std::max(4 * beta, 1.0)};
   r.pictures.push_back(Plot{.title = "Soft attention: how many keys it uses",
                             .caption = "e^entropy, mean over the queries; predicted. Hard attention uses one.",
                             .x = {.title = "β"},
