@@ -7,6 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/io/json.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/report/trace_maps.h"
 #include "qkv/view/table.h"
@@ -49,6 +50,28 @@ void print_notes(Task& task) {
   for (const std::string& note : task.notes()) std::fprintf(stderr, "qkv: %s\n", note.c_str());
 }
 
+void work_in(const FolderOfRuns& folder, const std::function<void()>& work) {
+  const std::string file = folder.path + "/" + folder.record;
+  const std::string record = json_text({{"arguments", folder.arguments}}, 2) + "\n";
+  std::string before;
+  if (folder.fresh) {
+    claim_folder(folder.path, folder.record, record);
+  } else {
+    before = read_text(file);
+    write_file_atomic(file, record);
+  }
+  try {
+    work();
+  } catch (const Error&) {
+    if (folder.fresh) {
+      remove_untrained(folder.path);
+    } else {
+      write_file_atomic(file, before);
+    }
+    throw;
+  }
+}
+
 OpenedRun open_run(const std::string& path, const std::string& weights,
                    const std::vector<std::pair<std::string, std::string>>& changes) {
   RunFolder folder = RunFolder::open(path);
@@ -59,7 +82,7 @@ OpenedRun open_run(const std::string& path, const std::string& weights,
     }
     settings.set(name, value);
   }
-  auto task = folder.spec().make(settings, path);
+  auto task = folder.make_task(settings);
   const std::string file = folder.load_weights(parameters_of(*task), weights);
   return {std::move(folder), std::move(task), file};
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <new>
 
 #include "qkv/base/error.h"
 #include "qkv/data/images.h"
@@ -16,15 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kLargestSide = 8192;
+constexpr int64_t kLargestSide = 8192, kMostPixels = int64_t{1} << 24;
 constexpr unsigned char kSignature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
-struct Reader {
-  std::span<const std::byte> left;
-};
-
 cairo_status_t give_bytes(void* closure, unsigned char* out, unsigned int length) {
-  std::span<const std::byte>& left = static_cast<Reader*>(closure)->left;
+  auto& left = *static_cast<std::span<const std::byte>*>(closure);
   if (left.size() < length) return CAIRO_STATUS_READ_ERROR;
   std::memcpy(out, left.data(), length);
   left = left.subspan(length);
@@ -35,6 +32,24 @@ int64_t big_endian(std::span<const std::byte> bytes) {
   int64_t value = 0;
   for (const std::byte b : bytes.first(4)) value = (value << 8) | std::to_integer<int64_t>(b);
   return value;
+}
+
+// The chunks that make the picture. The others stay out of the decoder: texts and colour profiles unpack to megabytes
+// each. A chunk is its length, its name, its data and a check sum; a cut one ends the file here.
+Bytes picture_chunks(std::span<const std::byte> bytes) {
+  Bytes kept(bytes.begin(), bytes.begin() + sizeof kSignature);
+  for (auto left = bytes.subspan(sizeof kSignature); left.size() >= 12;) {
+    const int64_t size = 12 + big_endian(left);
+    if (size > static_cast<int64_t>(left.size())) break;
+    const std::string_view name(reinterpret_cast<const char*>(left.data()) + 4, 4);
+    const auto chunk = left.first(static_cast<size_t>(size));
+    left = left.subspan(chunk.size());
+    for (const char* known : {"IHDR", "PLTE", "tRNS", "IDAT", "IEND"}) {
+      if (name == known) kept.insert(kept.end(), chunk.begin(), chunk.end());
+    }
+    if (name == "IEND") break;
+  }
+  return kept;
 }
 
 using ClassFiles = std::map<std::string, std::vector<std::string>>;  // class → files, both sorted
@@ -131,16 +146,23 @@ void keep_one_channel(ImageSet& set) {
 
 Picture decode_png(std::span<const std::byte> bytes, const std::string& name) {
   const auto fail = [&](const char* reason) { throw IoError("cannot read " + name + ": " + reason); };
-  // Signature and size are checked here, so that nothing huge is ever decoded.
   if (bytes.size() < 24 || std::memcmp(bytes.data(), kSignature, sizeof kSignature) != 0) fail("it is not a PNG file");
-  const int64_t width = big_endian(bytes.subspan(16)), height = big_endian(bytes.subspan(20));
-  if (width < 1 || height < 1 || width > kLargestSide || height > kLargestSide) {
+  // The size that the first chunk names is checked, so that nothing huge is ever decoded; what counts is what comes
+  // out.
+  if (std::memcmp(bytes.data() + 12, "IHDR", 4) != 0) fail("it does not begin with the chunk IHDR, as a PNG file does");
+  const int64_t named_width = big_endian(bytes.subspan(16)), named_height = big_endian(bytes.subspan(20));
+  if (named_width < 1 || named_height < 1 || named_width > kLargestSide || named_height > kLargestSide) {
     fail("its sides must be between 1 and 8192 pixels");
   }
-  Reader reader{bytes};
+  if (named_width * named_height > kMostPixels) fail("it has more than 16,777,216 pixels");
+  const Bytes chunks = picture_chunks(bytes);
+  std::span<const std::byte> left(chunks);
   const std::unique_ptr<cairo_surface_t, void (*)(cairo_surface_t*)> surface(
-      cairo_image_surface_create_from_png_stream(give_bytes, &reader), cairo_surface_destroy);
+      cairo_image_surface_create_from_png_stream(give_bytes, &left), cairo_surface_destroy);
+  if (cairo_surface_status(surface.get()) == CAIRO_STATUS_NO_MEMORY) throw std::bad_alloc();
   if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS) fail("the PNG data is damaged or truncated");
+  const int64_t width = cairo_image_surface_get_width(surface.get());
+  const int64_t height = cairo_image_surface_get_height(surface.get());
   const cairo_format_t format = cairo_image_surface_get_format(surface.get());
   if (format != CAIRO_FORMAT_ARGB32 && format != CAIRO_FORMAT_RGB24)
     fail("its pixels are deeper than 8 bits a channel");
