@@ -58,10 +58,10 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
 
 int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
   const CompareOptions& o = a.options;
-  make_folders(o.folder);
-  write_file_atomic(o.folder + "/compare.json", Json{{"arguments", arguments}}.dump(2) + "\n");
   RunsConsole console(opening_line(o.folder, *o.spec, o.settings), a.json ? stderr : stdout);
-  const Comparison comparison = compare(o, &console);
+  Comparison comparison;
+  const FolderOfRuns folder{o.folder, "compare.json", arguments, a.resume.empty()};
+  work_in(folder, [&] { comparison = compare(o, &console); });
   if (comparison.interrupted) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv compare --resume %s\n", o.folder.c_str());
     return 128 + console.signal();

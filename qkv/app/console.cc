@@ -19,6 +19,7 @@ extern "C" void note_signal(int signal) {
   received_signal = signal;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 }  // namespace
@@ -31,11 +32,14 @@ InterruptGuard::InterruptGuard() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &before_int_);
   ::sigaction(SIGTERM, &action, &before_term_);
+  ::sigaction(SIGHUP, nullptr, &before_hup_);
+  if (before_hup_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup still means it
 }
 
 InterruptGuard::~InterruptGuard() {
   ::sigaction(SIGINT, &before_int_, nullptr);
   ::sigaction(SIGTERM, &before_term_, nullptr);
+  ::sigaction(SIGHUP, &before_hup_, nullptr);
 }
 
 int InterruptGuard::signal() const { return received_signal; }

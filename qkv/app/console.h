@@ -11,7 +11,7 @@
 
 namespace qkv::app {
 
-/// While it lives, the first SIGINT or SIGTERM is noted instead of ending the program; the second ends it.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the program; the second ends it.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -23,7 +23,7 @@ class InterruptGuard {
   int signal() const;
 
  private:
-  struct sigaction before_int_, before_term_;
+  struct sigaction before_int_, before_term_, before_hup_;
 };
 
 /// A progress bar on standard error and one line for every evaluation.

@@ -1,7 +1,6 @@
 // The program: finds the command, runs it, and turns every error into one line and an exit code.
 #include <malloc.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -54,12 +53,15 @@ void keep_freed_memory() {
 
 int main(int argc, char** argv) {
   keep_freed_memory();
-  const auto fail = [](std::string what, int code) {
+  // Takes no memory: there may be none left. A file name may hold anything; the message stays one line.
+  const auto fail = [](const char* what, int code) {
     std::fflush(stdout);
-    // A file name may hold anything; the message stays one line.
-    std::replace_if(
-        what.begin(), what.end(), [](unsigned char c) { return c < ' ' || c == 127; }, '?');
-    std::fprintf(stderr, "qkv: %s\n", what.c_str());
+    std::fputs("qkv: ", stderr);
+    for (; *what != '\0'; ++what) {
+      const auto c = static_cast<unsigned char>(*what);
+      std::fputc(c < ' ' || c == 127 ? '?' : c, stderr);
+    }
+    std::fputc('\n', stderr);
     return code;
   };
   // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
@@ -73,7 +75,9 @@ int main(int argc, char** argv) {
   } catch (const qkv::ConfigError& e) {
     return fail(e.what(), 2);
   } catch (const std::bad_alloc&) {
-    return fail("out of memory; use a smaller input, batch or model", 1);
+    return fail(qkv::kOutOfMemory, 1);
+  } catch (const std::length_error&) {  // more elements than any memory holds
+    return fail(qkv::kOutOfMemory, 1);
   } catch (const std::exception& e) {
     return fail(e.what(), 1);
   }

@@ -7,6 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/io/json.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/report/trace_maps.h"
 #include "qkv/view/table.h"
@@ -47,6 +48,28 @@ std::string opening_line(const std::string& folder, const TaskSpec& spec, const 
 
 void print_notes(Task& task) {
   for (const std::string& note : task.notes()) std::fprintf(stderr, "qkv: %s\n", note.c_str());
+}
+
+void work_in(const FolderOfRuns& folder, const std::function<void()>& work) {
+  const std::string file = folder.path + "/" + folder.record;
+  const std::string record = json_text({{"arguments", folder.arguments}}, 2) + "\n";
+  std::string before;
+  if (folder.fresh) {
+    claim_folder(folder.path, folder.record, record);
+  } else {
+    before = read_text(file);
+    write_file_atomic(file, record);
+  }
+  try {
+    work();
+  } catch (const Error&) {
+    if (folder.fresh) {
+      remove_untrained(folder.path);
+    } else {
+      write_file_atomic(file, before);
+    }
+    throw;
+  }
 }
 
 void print_example_map(Task& task, const std::string& input) {

@@ -1,6 +1,7 @@
 // What the commands about tasks and runs share.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "qkv/app/command.h"
@@ -27,6 +28,16 @@ std::string opening_line(const std::string& folder, const TaskSpec& spec, const 
 
 /// What the task has to say about its data, on standard error.
 void print_notes(Task& task);
+
+/// The folder of a command that trains several runs, with a record of its arguments.
+struct FolderOfRuns {
+  std::string path, record;  // the record's name
+  Arguments arguments;
+  bool fresh = true;  // not resumed
+};
+/// Does the work in it. What is refused changes nothing: a new folder goes unless something was trained, and the record
+/// of a resumed one is as before. Throws IoError when another process has started in the folder meanwhile.
+void work_in(const FolderOfRuns& folder, const std::function<void()>& work);
 
 /// The result's table, the task's first example as a map, where the report is, and what to try next.
 void print_result(const RunFolder& run, Task& task, const SessionResult& result);

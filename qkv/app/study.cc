@@ -140,14 +140,15 @@ int run_study(const Arguments& arguments) {
   if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("study what? there is: knowledge");
   options.folder = !resumed.empty() ? resumed : a.out.empty() ? free_folder("runs/study-knowledge") : a.out;
   if (resumed.empty()) RunFolder::refuse_existing(options.folder);
-  make_folders(options.folder);
   if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(options.recipe)});
   // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
   const Arguments kept =
       resumed.empty() ? all : joined(stored_arguments(resumed), without(without(arguments, "--resume"), "--rows"));
-  write_file_atomic(options.folder + "/study.json", Json{{"arguments", kept}}.dump(2) + "\n");
   RunsConsole console("", a.json ? stderr : stdout);
-  if (!run_knowledge_study(options, &console)) {
+  bool finished = false;
+  const FolderOfRuns folder{options.folder, "study.json", kept, resumed.empty()};
+  work_in(folder, [&] { finished = run_knowledge_study(options, &console); });
+  if (!finished) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv study --resume %s\n", options.folder.c_str());
     return 128 + console.signal();
   }

@@ -124,7 +124,12 @@ int run_train(const Arguments& arguments) {
   RunFolder::refuse_existing(folder);
   const auto task = make_new_task(spec, settings);
   RunFolder run = RunFolder::create(folder, spec, settings, *task);
-  return train_in(run, *task, a);
+  try {
+    return train_in(run, *task, a);
+  } catch (const ConfigError&) {
+    remove_untrained(folder);
+    throw;
+  }
 }
 
 }  // namespace qkv::app

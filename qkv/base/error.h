@@ -12,6 +12,9 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What a program says when memory is used up.
+inline constexpr const char* kOutOfMemory = "out of memory; use a smaller input, batch or model";
+
 /// Tensors whose shapes or dtypes do not fit the operation named in the message.
 class ShapeError : public Error {
  public:

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
-#include <vector>
 
 #include "qkv/base/budget.h"
 
@@ -22,6 +21,8 @@ constexpr int64_t kAlwaysKept = 64 << 20;  // bytes
 size_t class_bytes(size_t c) { return ((4 + c % 4) << (c / 4)) * kAlign; }
 
 size_t class_of(size_t bytes) {
+  constexpr size_t kMost = size_t{1} << 60;  // beyond any memory, and far from where the sizes of classes overflow
+  if (bytes > kMost) throw std::bad_alloc();
   const size_t units = (bytes + kAlign - 1) / kAlign;
   if (units <= 4) return 0;
   const size_t octave = static_cast<size_t>(std::bit_width(units - 1)) - 3;  // (4..7) << octave < units
@@ -30,19 +31,31 @@ size_t class_of(size_t bytes) {
   return c;
 }
 
+// A free block holds the next one of its class: giving memory back takes none, so destructors can do it.
+struct FreeBlock {
+  FreeBlock* next;
+};
+
 struct Cache {
   std::mutex mutex;
-  std::array<std::vector<void*>, 256> free_blocks;
+  std::array<FreeBlock*, 256> free_blocks{};
   MemoryUse use;
+
+  void* pop(size_t c) {
+    FreeBlock* const block = free_blocks[c];
+    free_blocks[c] = block->next;
+    use.cached -= static_cast<int64_t>(class_bytes(c));
+    return block;
+  }
+  void push(size_t c, void* block) noexcept {
+    free_blocks[c] = new (block) FreeBlock{free_blocks[c]};
+    use.cached += static_cast<int64_t>(class_bytes(c));
+  }
 
   // Frees the largest blocks first until at most `most` bytes are kept.
   void release(int64_t most) {
     for (size_t c = free_blocks.size(); c-- > 0;) {
-      while (!free_blocks[c].empty() && use.cached > most) {
-        std::free(free_blocks[c].back());
-        free_blocks[c].pop_back();
-        use.cached -= static_cast<int64_t>(class_bytes(c));
-      }
+      while (free_blocks[c] != nullptr && use.cached > most) std::free(pop(c));
     }
   }
 
@@ -50,7 +63,7 @@ struct Cache {
   size_t fitting(size_t size_class) const {
     const size_t end = std::min(size_class + kLooser + 1, free_blocks.size());
     for (size_t c = size_class; c < end; ++c) {
-      if (!free_blocks[c].empty()) return c;
+      if (free_blocks[c] != nullptr) return c;
     }
     return free_blocks.size();
   }
@@ -71,13 +84,15 @@ Storage::Storage(size_t bytes) : data_(nullptr), size_class_(class_of(bytes)) {
   const auto block = static_cast<int64_t>(class_bytes(size_class_));
   check_budget(c.use.live + block);
   if (found < c.free_blocks.size()) {
-    data_ = c.free_blocks[found].back();
-    c.free_blocks[found].pop_back();
-    c.use.cached -= block;
+    data_ = c.pop(found);
   } else {
     // Batches of ever new shapes must not leave blocks of every class behind: all together stay near the peak.
     c.release(std::max(kAlwaysKept, c.use.peak + c.use.peak / 8 - c.use.live - block));
     data_ = std::aligned_alloc(kAlign, static_cast<size_t>(block));
+    if (data_ == nullptr) {  // what the cache keeps for later is needed now
+      c.release(0);
+      data_ = std::aligned_alloc(kAlign, static_cast<size_t>(block));
+    }
     if (data_ == nullptr) throw std::bad_alloc();
     ++c.use.system_allocations;
   }
@@ -96,9 +111,8 @@ Storage::~Storage() {
   const auto block = static_cast<int64_t>(class_bytes(size_class_));
   Cache& c = cache();
   std::lock_guard lock(c.mutex);
-  c.free_blocks[size_class_].push_back(data_);
+  c.push(size_class_, data_);
   c.use.live -= block;
-  c.use.cached += block;
 }
 
 MemoryUse memory_use() {

@@ -56,6 +56,9 @@ struct Splitter {
   }
   /// Every string that exists, in random order: for small alphabets, where drawing would go on for ever.
   void offer_all(Rng& rng) {
+    sets = {};
+    seen.clear();
+    to_train = to_validate = 0;
     std::vector<LetterString> all;
     for (int64_t length = options.min_length; length <= options.max_length; ++length) {
       LetterString s(static_cast<size_t>(length), 0);
@@ -124,14 +127,13 @@ LetterStringSets make_letter_strings(const LetterStringOptions& options) {
   const auto wanted = static_cast<double>(options.train + options.validation);
   Splitter splitter{options, {}, {}, 0, 0};
   Rng rng = Rng(options.seed).fork(kTrainingStream);
-  if (exist < 4 * wanted) {
-    splitter.offer_all(rng);
-  } else {
-    while (!splitter.full()) {
-      const int64_t length = options.min_length + rng.below(options.max_length - options.min_length + 1);
-      splitter.offer(draw(rng, options.letters, length));
-    }
+  // Drawn so often, every string has come up; what is missing then does not exist.
+  const double draws = 20 * exist * static_cast<double>(options.max_length - options.min_length + 1);
+  for (double i = 0; exist >= 4 * wanted && !splitter.full() && i < draws; ++i) {
+    const int64_t length = options.min_length + rng.below(options.max_length - options.min_length + 1);
+    splitter.offer(draw(rng, options.letters, length));
   }
+  if (!splitter.full()) splitter.offer_all(rng);
   if (!splitter.full()) {
     const auto share = [](int64_t can, const char* what, int64_t wanted) {
       return std::to_string(can) + what + std::to_string(wanted) + " wanted)";

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "qkv/base/error.h"
+#include "qkv/data/sentencepiece_check.h"
 #include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
 
@@ -25,6 +26,7 @@ struct HashText {
   size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
 };
 
+constexpr uint64_t kLargestModel = uint64_t{1} << 28;
 constexpr std::string_view kSpaceMark = "\u2581";
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
@@ -209,11 +211,16 @@ std::shared_ptr<const Tokenizer> train_sentencepiece(std::span<const std::string
 }
 
 std::shared_ptr<const Tokenizer> load_sentencepiece(const std::string& path, const std::string& kind) {
-  std::string model = read_text(path);
+  std::string model = read_text(path, kLargestModel);
   try {
+    check_sentencepiece_model(model);
     return std::make_shared<SentencePieceTokenizer>(std::move(model), kind);
   } catch (const IoError& e) {
     throw IoError("cannot read " + path + ": " + e.what());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception&) {  // of the library, about pieces it cannot look up
+    throw IoError("cannot read " + path + ": it is not a SentencePiece model");
   }
 }
 

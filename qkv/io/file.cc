@@ -39,8 +39,8 @@ class Fd {
   ~Fd() {
     if (fd_ >= 0) ::close(fd_);
   }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&&) = delete;
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
 
@@ -86,18 +86,52 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// The last part of a path; cut, so that names near the system's limit of 255 bytes get temporary ones too.
+std::string name_of(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  return path.substr(slash == std::string::npos ? 0 : slash + 1, 200);
+}
+
 // The K-th name to try for something that will become `path`.
 std::string temporary_name(const std::string& path, int attempt) {
   const size_t slash = path.find_last_of('/');
-  const size_t start = slash == std::string::npos ? 0 : slash + 1;
-  // Keeps names near the system's limit of 255 bytes possible.
-  return path.substr(0, start) + path.substr(start, 200) + ".tmp-" + std::to_string(::getpid()) + "-" +
-         std::to_string(attempt);
+  return path.substr(0, slash == std::string::npos ? 0 : slash + 1) + name_of(path) + ".tmp-" +
+         std::to_string(::getpid()) + "-" + std::to_string(attempt);
 }
 
 std::string without_trailing_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
+}
+
+// Where a file should be, a pipe without a writer must not block open(); whoever names a device means it.
+bool is_device_name(const std::string& path) { return path.starts_with("/dev/") || path.starts_with("/proc/"); }
+
+// A file open for reading and its size; 0 for a device.
+Fd open_to_read(const std::string& path, uint64_t& size) {
+  Fd fd(open_retry(path, O_RDONLY | (is_device_name(path) ? 0 : O_NONBLOCK)));
+  if (fd.get() < 0) fail_path("read", path, errno);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) fail_path("read", path, errno);
+  if (S_ISDIR(info.st_mode)) fail_path("read", path, EISDIR);
+  if (!S_ISREG(info.st_mode) && !is_device_name(path)) {
+    throw IoError("cannot read " + path + ": it is a pipe or a device, not a file");
+  }
+  size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+  return fd;
+}
+
+// Fills `bytes` from the file's position on; returns how many there were.
+size_t read_into(int fd, const std::string& path, std::span<std::byte> bytes) {
+  size_t used = 0;
+  while (used < bytes.size()) {
+    const ssize_t n = ::read(fd, bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_path("read", path, errno);
+    if (n == 0) break;
+    used += static_cast<size_t>(n);
+  }
+  return used;
 }
 
 Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
@@ -119,28 +153,25 @@ Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
 }  // namespace
 
 Bytes read_file(const std::string& path, uint64_t limit) {
-  const Fd fd(open_retry(path, O_RDONLY));
-  if (fd.get() < 0) fail_path("read", path, errno);
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0) fail_path("read", path, errno);
-  if (S_ISDIR(info.st_mode)) fail_path("read", path, EISDIR);
-  if (!S_ISREG(info.st_mode) || info.st_size == 0) return read_rest(fd.get(), path, limit);
-  const auto size = static_cast<uint64_t>(info.st_size);
+  uint64_t size = 0;
+  const Fd fd = open_to_read(path, size);
+  if (size == 0) return read_rest(fd.get(), path, limit);
   if (size > limit) {
     throw IoError("cannot read " + path + ": " + std::to_string(size) + " bytes, more than the " +
                   std::to_string(limit) + " allowed");
   }
   Bytes bytes(size);
-  size_t used = 0;
-  while (used < bytes.size()) {
-    const ssize_t n = ::read(fd.get(), bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 30));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_path("read", path, errno);
-    if (n == 0) break;  // the file shrank meanwhile
-    used += static_cast<size_t>(n);
-  }
-  bytes.resize(used);
+  bytes.resize(read_into(fd.get(), path, bytes));  // fewer when the file shrank meanwhile
   return bytes;
+}
+
+std::string read_part(const std::string& path, uint64_t offset, size_t bytes) {
+  uint64_t size = 0;
+  const Fd fd = open_to_read(path, size);
+  if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) fail_path("read", path, errno);
+  std::string text(offset >= size ? 0 : std::min<uint64_t>(bytes, size - offset), '\0');
+  text.resize(read_into(fd.get(), path, std::as_writable_bytes(std::span(text))));
+  return text;
 }
 
 std::string read_text(const std::string& path, uint64_t limit) {
@@ -156,12 +187,15 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   if (path.empty()) fail_path("write", path, ENOENT);
   if (path.back() == '/' || (exists && S_ISDIR(info.st_mode))) fail_path("write", path, EISDIR);
   if (exists && !S_ISREG(info.st_mode)) {
-    fd_ = open_retry(path, O_WRONLY);
+    fd_ = open_retry(path, O_WRONLY | O_NONBLOCK);
+    if (fd_ < 0 && errno == ENXIO) throw IoError("cannot write " + path + ": it is a pipe that nobody reads");
     if (fd_ < 0) fail_path("write", path, errno);
+    ::fcntl(fd_, F_SETFL, O_WRONLY);
     return;
   }
   // rename() would replace a file we may not write to.
   if (exists && ::access(path.c_str(), W_OK) != 0) fail_path("write", path, errno);
+  remove_leftovers(parent_of(target_), name_of(target_));
   for (int attempt = 0; fd_ < 0; ++attempt) {
     std::string name = temporary_name(target_, attempt);
     fd_ = open_retry(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -193,11 +227,26 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   if (const int error = write_all(fd_, bytes)) fail(error);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::finish() {
   if (fd_ < 0) fail(EBADF);
   if (const int error = sync_fd(fd_)) fail(error);
   // Network file systems report a full disk only here.
   if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
+}
+
+bool AtomicFile::commit_new() {
+  finish();
+  if (::link(temporary_.c_str(), target_.c_str()) != 0) {
+    if (errno == EEXIST) return false;
+    fail(errno);
+  }
+  discard();
+  sync_path(parent_of(target_));
+  return true;
+}
+
+void AtomicFile::commit() {
+  finish();
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail(errno);
   temporary_.clear();
@@ -213,6 +262,7 @@ void write_file_atomic(const std::string& path, std::span<const std::byte> bytes
 void write_file_atomic(const std::string& path, std::string_view text) { write_file_atomic(path, bytes_of(text)); }
 
 AtomicFolder::AtomicFolder(const std::string& path) : path_(without_trailing_slash(path)) {
+  remove_leftovers(parent_of(path_), name_of(path_));
   for (int attempt = 0;; ++attempt) {
     building_ = temporary_name(path_, attempt);
     if (::mkdir(building_.c_str(), 0777) == 0) return;
@@ -221,8 +271,12 @@ AtomicFolder::AtomicFolder(const std::string& path) : path_(without_trailing_sla
 }
 
 AtomicFolder::~AtomicFolder() {
-  std::error_code ignored;
-  if (!done_) fs::remove_all(building_, ignored);
+  if (done_) return;
+  try {
+    remove_tree(building_);
+  } catch (const std::exception&) {
+    // Left for remove_leftovers(): a destructor has nobody to tell.
+  }
 }
 
 void AtomicFolder::write(const std::string& name, std::span<const std::byte> bytes) {
@@ -232,7 +286,7 @@ void AtomicFolder::write(const std::string& name, std::span<const std::byte> byt
   if (const int error = write_all(fd.get(), bytes)) fail_path("write", path_ + "/" + name, error);
 }
 
-void AtomicFolder::commit() {
+void AtomicFolder::sync() {
   std::error_code error;
   for (fs::recursive_directory_iterator it(building_, error), end; !error && it != end; it.increment(error)) {
     if (it->is_symlink(error)) continue;
@@ -240,15 +294,33 @@ void AtomicFolder::commit() {
   }
   if (error) fail_path("write", path_, error.value());
   if (const int code = sync_path(building_)) fail_path("write", path_, code);
-  if (::rename(building_.c_str(), path_.c_str()) == 0) {
-    done_ = true;
-  } else if (errno != ENOTEMPTY && errno != EEXIST) {
-    fail_path("write", path_, errno);
-  } else if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
+}
+
+int AtomicFolder::rename() {
+  if (::rename(building_.c_str(), path_.c_str()) != 0) return errno;
+  done_ = true;
+  sync_path(parent_of(path_));
+  return 0;
+}
+
+void AtomicFolder::commit() {
+  sync();
+  const int error = rename();
+  if (error == 0) return;
+  if (error != ENOTEMPTY && error != EEXIST) fail_path("write", path_, error);
+  if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
     fail_path("write", path_, errno);
   }
-  // After an exchange the old folder carries the temporary name, and the destructor removes it.
+  // Now the old folder carries the temporary name, and the destructor removes it.
   sync_path(parent_of(path_));
+}
+
+bool AtomicFolder::commit_new() {
+  sync();
+  const int error = rename();
+  if (error == ENOTEMPTY || error == EEXIST || error == ENOTDIR) return false;
+  if (error != 0) fail_path("write", path_, error);
+  return true;
 }
 
 int temporary_owner(std::string_view name) {
@@ -263,13 +335,13 @@ int temporary_owner(std::string_view name) {
   return bad_attempt == std::errc() && rest == last ? pid : 0;
 }
 
-void remove_leftovers(const std::string& folder) {
+void remove_leftovers(const std::string& folder, const std::string& name) {
   std::error_code error;
   std::vector<std::string> stale;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const int pid = temporary_owner(name);
-    if (pid == 0) continue;
+    const std::string found = it->path().filename().string();
+    const int pid = temporary_owner(found);
+    if (pid == 0 || (!name.empty() && found.substr(0, found.rfind(".tmp-")) != name)) continue;
     if (pid != ::getpid() && ::kill(pid, 0) != 0 && errno == ESRCH) stale.push_back(it->path().string());
   }
   for (const std::string& path : stale) fs::remove_all(path, error);
@@ -289,10 +361,11 @@ void remove_tree(const std::string& path) {
 }
 
 AppendFile::AppendFile(const std::string& path, uint64_t keep) : path_(path), size_(keep) {
-  Fd fd(open_retry(path, O_RDWR | O_CREAT, 0666));
+  Fd fd(open_retry(path, O_RDWR | O_CREAT | O_NONBLOCK, 0666));
   if (fd.get() < 0) fail_path("write", path, errno);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) fail_path("write", path, errno);
+  if (!S_ISREG(info.st_mode)) throw IoError("cannot write " + path + ": it is a pipe or a device, not a file");
   if (static_cast<uint64_t>(info.st_size) < keep) {
     throw IoError("cannot continue " + path + ": it holds " + std::to_string(info.st_size) + " bytes, expected " +
                   std::to_string(keep));

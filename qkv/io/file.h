@@ -19,16 +19,19 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }
 
-/// A file larger than `limit` bytes is refused before anything is allocated.
+/// A file larger than `limit` bytes is refused before anything is allocated. A pipe or device is read only when it is
+/// named as one (/dev/stdin, /dev/fd/63): one that stands where a file should be would keep its reader waiting.
 /// Throws IoError "cannot read PATH: REASON".
 Bytes read_file(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 /// The same as text.
 std::string read_text(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
+/// Up to `bytes` bytes from `offset` on; fewer where the file ends.
+std::string read_part(const std::string& path, uint64_t offset, size_t bytes);
 
 /// Writes beside the target under a temporary name; commit() syncs and renames it into place, so a reader sees
-/// the old file or the whole new one. Destroyed without commit(), nothing is left behind. A symbolic link keeps
-/// pointing where it pointed; a device or pipe (/dev/stdout) is written directly. Every failure throws IoError
-/// "cannot write PATH: REASON" and removes the temporary.
+/// the old file or the whole new one. Destroyed without commit(), nothing is left behind; what killed processes left of
+/// the same file goes. A symbolic link keeps pointing where it pointed; a device (/dev/stdout) or a pipe that somebody
+/// reads is written directly. Every failure throws IoError "cannot write PATH: REASON" and removes the temporary.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -41,8 +44,11 @@ class AtomicFile {
   void write(std::string_view text) { write(bytes_of(text)); }
   /// Makes the file appear.
   void commit();
+  /// The same unless there is a file already: then false, and that stays.
+  bool commit_new();
 
  private:
+  void finish();
   [[noreturn]] void fail(int error);
   void discard() noexcept;
 
@@ -57,7 +63,8 @@ void write_file_atomic(const std::string& path, std::span<const std::byte> bytes
 void write_file_atomic(const std::string& path, std::string_view text);
 
 /// A folder built as NAME.tmp-PID-K beside its final place and made visible by one rename after everything in it
-/// has reached the disk. Destroyed without commit(), it is removed. Throws IoError.
+/// has reached the disk. Destroyed without commit(), it is removed; what killed processes left of it goes. Throws
+/// IoError.
 class AtomicFolder {
  public:
   explicit AtomicFolder(const std::string& path);
@@ -65,23 +72,31 @@ class AtomicFolder {
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  /// Where a file of this folder is written until commit().
+  /// Where the folder is until commit(), and a file of it.
+  const std::string& path() const { return building_; }
   std::string file(const std::string& name) const { return building_ + "/" + name; }
   /// Writes one file of the folder.
   void write(const std::string& name, std::span<const std::byte> bytes);
   void write(const std::string& name, std::string_view text) { write(name, bytes_of(text)); }
   /// Syncs and renames. A folder already there is swapped out in the same step, then removed.
   void commit();
+  /// Syncs and renames unless something else than an empty folder is there already: then false, and it stays.
+  bool commit_new();
 
  private:
+  void sync();
+  /// 0, or the errno of the failure.
+  int rename();
+
   std::string path_, building_;
   bool done_ = false;
 };
 
 /// The process that is building what has this name (*.tmp-PID-K), or 0 for any other name.
 int temporary_owner(std::string_view name);
-/// Removes what killed processes left in `folder`: entries named *.tmp-PID-K whose process is gone.
-void remove_leftovers(const std::string& folder);
+/// Removes what killed processes left in `folder`: entries named NAME.tmp-PID-K whose process is gone, of one NAME or
+/// (empty) of any.
+void remove_leftovers(const std::string& folder, const std::string& name = "");
 /// Creates a folder and its parents. Throws IoError "cannot create folder PATH: REASON".
 void make_folders(const std::string& path);
 /// Removes a file or a whole folder; one that is not there is no error. Throws IoError.

@@ -117,6 +117,10 @@ std::string quoted_name(std::string_view name) {
   return "'" + out + (name.size() > 120 ? "...'" : "'");
 }
 
+std::string json_text(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 Json figure_json(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
@@ -159,11 +163,18 @@ double JsonObject::number(const char* name, double low, double high) const {
   return checked(name, at(name), low, high);
 }
 
-double JsonObject::figure(const char* name) const {
-  const Json& value = at(name);
+double JsonObject::figure_in(const std::string& name, const Json& value) const {
   if (value.is_null() || value == "NaN") return std::nan("");
   if (value == "Infinity" || value == "-Infinity") return value == "Infinity" ? kInfinity : -kInfinity;
-  return number(name);
+  return checked(name, value, -kInfinity, kInfinity);
+}
+
+double JsonObject::figure(const char* name) const { return figure_in(name, at(name)); }
+
+std::vector<std::pair<std::string, double>> JsonObject::figures() const {
+  std::vector<std::pair<std::string, double>> out;
+  for (const auto& member : value_->items()) out.emplace_back(member.key(), figure_in(member.key(), member.value()));
+  return out;
 }
 
 bool JsonObject::flag(const char* name) const {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "qkv/base/error.h"
@@ -35,6 +36,9 @@ Json read_json(const std::string& path, const std::string& what, uint64_t most_b
 
 /// A name out of a file in quotes: on one line, of bounded length.
 std::string quoted_name(std::string_view name);
+/// A value as text, by `indent` spaces a level or on one line. Bytes that are not UTF-8 (a folder may have any name)
+/// become U+FFFD.
+std::string json_text(const Json& value, int indent = -1);
 /// A figure as JSON holds it: "Infinity", "-Infinity" and "NaN" are strings, since JSON has no such numbers.
 Json figure_json(double value);
 
@@ -59,6 +63,8 @@ class JsonObject {
   std::vector<double> numbers(const char* name, double low = -kInfinity, double high = kInfinity) const;
   JsonObject object(const char* name) const;
   std::vector<JsonObject> objects(const char* name) const;
+  /// Every member as a figure, in order.
+  std::vector<std::pair<std::string, double>> figures() const;
   const Json& json() const { return *value_; }
 
  private:
@@ -67,6 +73,7 @@ class JsonObject {
   const Json& list(const char* name) const;
   [[noreturn]] void refuse(const std::string& name, const Json& value, const std::string& expected) const;
   double checked(const std::string& name, const Json& value, double low, double high) const;
+  double figure_in(const std::string& name, const Json& value) const;
 
   const Json* value_;
   std::string where_, prefix_;

@@ -52,7 +52,10 @@ void save_parameters(const std::string& path, const std::vector<NamedParameter>&
 }
 
 void load_parameters(const std::string& path, const std::vector<NamedParameter>& tensors) {
-  const SafetensorsFile file = SafetensorsFile::load(path);
+  load_parameters(SafetensorsFile::load(path), tensors);
+}
+
+void load_parameters(const SafetensorsFile& file, const std::vector<NamedParameter>& tensors) {
   check_fits(file, tensors);
   for (const NamedParameter& p : tensors) {
     const std::span<const std::byte> bytes = file.bytes(file.at(p.name));

@@ -16,5 +16,6 @@ void save_parameters(const std::string& path, const std::vector<NamedParameter>&
 /// Overwrites the tensors' numbers with the file's. The file must hold exactly these names, shapes and dtypes:
 /// IoError names the first that is missing, wrongly shaped or not expected. Nothing is changed unless all fit.
 void load_parameters(const std::string& path, const std::vector<NamedParameter>& tensors);
+void load_parameters(const SafetensorsFile& file, const std::vector<NamedParameter>& tensors);
 
 }  // namespace qkv

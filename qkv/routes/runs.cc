@@ -1,11 +1,8 @@
 // Routes about runs: the list, starting and stopping trainings, metrics.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "qkv/routes/parts.h"
+#include "qkv/train/metrics_log.h"
 
 namespace qkv::routes {
 namespace {
@@ -21,42 +18,10 @@ Json run_json(const RunInfo& run, Trainings& trainings) {
   return one;
 }
 
-// At most `most` bytes of a plain file from `from` on, and its size; nothing of a pipe or device, which could block.
-std::string part_of_file(const std::string& path, int64_t& from, int64_t most, int64_t& size) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  struct stat about {};
-  std::string text;
-  if (file >= 0 && ::fstat(file, &about) == 0 && S_ISREG(about.st_mode)) {
-    size = about.st_size;
-    if (from > size) from = 0;  // the run began again
-    text.resize(static_cast<size_t>(std::min(most, size - from)));
-    const ssize_t n = ::pread(file, text.data(), text.size(), from);
-    text.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
-  }
-  if (file >= 0) ::close(file);
-  return text;
-}
-
-// Records of metrics.jsonl from byte `from`, whole lines only; `next` is where the rest begins.
+// Records of metrics.jsonl from byte `from`; `next` is where the rest begins.
 Json metrics_json(const std::string& folder, int64_t from) {
-  constexpr int64_t kMost = 1 << 20;
-  int64_t size = 0;
-  const std::string text = part_of_file(folder + "/metrics.jsonl", from, kMost, size);
-  Json out{{"next", from}, {"records", Json::array()}};
-  size_t begin = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    try {
-      out["records"].push_back(parse_json(std::string_view(text).substr(begin, end - begin), {.where = "metrics"}));
-    } catch (const JsonError&) {
-      // A damaged line is left out.
-    }
-    begin = end + 1;
-  }
-  // A line longer than a part is no record: it is passed over.
-  if (begin == 0 && static_cast<int64_t>(text.size()) == kMost) begin = text.size();
-  out["next"] = from + static_cast<int64_t>(begin);
-  out["more"] = begin > 0 && from + static_cast<int64_t>(begin) < size;
-  return out;
+  const MetricsPart part = MetricsLog::part(folder, from);
+  return {{"next", part.next}, {"records", part.records}, {"more", part.more}};
 }
 
 // The runs there are, and trainings that failed before or after they had one.

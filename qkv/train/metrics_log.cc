@@ -1,9 +1,11 @@
-// metrics.jsonl: one JSON object a line, and the same figures as TensorBoard scalars.
+// Writing and reading metrics.jsonl.
+#include "qkv/train/metrics_log.h"
+
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "qkv/base/error.h"
-#include "qkv/io/json.h"
-#include "qkv/train/run_folder.h"
 
 namespace qkv {
 namespace {
@@ -15,6 +17,29 @@ double wall_time() {
 std::string metrics_file(const std::string& folder) { return folder + "/metrics.jsonl"; }
 
 EventScalar scalar(std::string tag, double value) { return {std::move(tag), static_cast<float>(value)}; }
+
+EvaluationRecord evaluation_from(const JsonObject& line) {
+  EvaluationRecord r;
+  r.step = line.integer("step");
+  r.epoch = line.integer("epoch");
+  r.train_loss = line.figure("train_loss");
+  r.lr = line.number("lr");
+  r.seconds = line.number("seconds", 0);
+  r.cpu_seconds = line.has("cpu_seconds") ? line.number("cpu_seconds", 0) : 0.0;
+  r.tokens_per_second = line.number("tokens_per_second", 0);
+  r.validation = line.object("validation").figures();
+  return r;
+}
+
+/// Calls see(line, where it begins) for every line that has its end; returns where the rest begins.
+template <class See>
+size_t for_lines(std::string_view text, See&& see) {
+  size_t begin = 0;
+  for (size_t end; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
+    see(text.substr(begin, end - begin), begin);
+  }
+  return begin;
+}
 
 }  // namespace
 
@@ -57,33 +82,46 @@ void MetricsLog::sync() {
   events_.sync();
 }
 
-std::vector<EvaluationRecord> RunFolder::history() const {
+std::vector<EvaluationRecord> MetricsLog::parse(std::string_view text, const std::string& file) {
   std::vector<EvaluationRecord> records;
-  const std::string text = read_text(metrics_file(path_));
-  // A line without its end is one that a killed run did not finish.
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+  for_lines(text, [&](std::string_view line, size_t begin) {
     try {
-      const Json json = parse_json(std::string_view(text).substr(begin, end - begin), {.where = metrics_file(path_)});
-      const JsonObject line(json, metrics_file(path_));
-      if (line.text("kind") != "evaluation") continue;
-      EvaluationRecord r;
-      r.step = line.integer("step");
-      r.epoch = line.integer("epoch");
-      r.train_loss = line.figure("train_loss");
-      r.lr = line.number("lr");
-      r.seconds = line.number("seconds", 0);
-      r.cpu_seconds = line.has("cpu_seconds") ? line.number("cpu_seconds", 0) : 0.0;
-      r.tokens_per_second = line.number("tokens_per_second", 0);
-      const JsonObject validation = line.object("validation");
-      for (const auto& member : validation.json().items()) {
-        r.validation.emplace_back(member.key(), validation.figure(member.key().c_str()));
-      }
-      records.push_back(std::move(r));
-    } catch (const JsonError& e) {
-      throw IoError(metrics_file(path_) + ": damaged line at byte " + std::to_string(begin));
+      const Json json = parse_json(line, {.where = file});
+      const JsonObject object(json, file);
+      if (object.text("kind") == "evaluation") records.push_back(evaluation_from(object));
+    } catch (const JsonError&) {
+      throw IoError(file + ": damaged line at byte " + std::to_string(begin));
     }
-  }
+  });
   return records;
+}
+
+std::vector<EvaluationRecord> MetricsLog::evaluations(const std::string& folder, uint64_t bytes) {
+  std::string text = read_text(metrics_file(folder));
+  text.resize(std::min<uint64_t>(text.size(), bytes));
+  return parse(text, metrics_file(folder));
+}
+
+MetricsPart MetricsLog::part(const std::string& folder, int64_t from) {
+  constexpr size_t kMost = size_t{1} << 20;
+  MetricsPart part{.records = {}, .next = from, .more = false};
+  const std::string file = metrics_file(folder);
+  std::error_code error;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(file, error));
+  if (error) return part;  // there is none yet
+  if (from > size) from = 0;
+  const std::string text = read_part(file, static_cast<uint64_t>(from), kMost);
+  const size_t used = for_lines(text, [&](std::string_view line, size_t) {
+    try {
+      part.records.push_back(parse_json(line, {.where = file}));
+    } catch (const JsonError&) {
+      // The others are still worth showing.
+    }
+  });
+  // A line that does not end within a part is none of ours: it is passed over.
+  part.next = from + static_cast<int64_t>(used == 0 && text.size() == kMost ? kMost : used);
+  part.more = from + static_cast<int64_t>(text.size()) < size;
+  return part;
 }
 
 }  // namespace qkv

@@ -3,12 +3,17 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "qkv/base/error.h"
+#include "qkv/data/utf8.h"
+#include "qkv/io/checksum.h"
 #include "qkv/io/json.h"
 #include "qkv/kernels/simd_target.h"
 #include "qkv/version.h"
@@ -21,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kConfigLimit = uint64_t{1} << 20;
 
 Json to_json(const Setting& s) {
+  if (first_invalid_utf8(s.value) >= 0) throw ConfigError("--" + s.name + ": '" + s.value + "' is not UTF-8");
   switch (s.kind) {
     case SettingKind::integer:
       return std::stoll(s.value);
@@ -43,6 +49,16 @@ std::string config_text(const std::string& task, const Settings& settings, const
   return config.dump(2) + "\n";
 }
 
+/// What save_assets() wrote.
+std::vector<std::string> asset_names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() != "config.json") names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 /// "" for nothing there or an empty folder, otherwise what is in the way.
 std::string in_the_way(const std::string& path) {
   std::error_code error;
@@ -53,17 +69,34 @@ std::string in_the_way(const std::string& path) {
   return fs::is_empty(path, error) && !error ? "" : "the folder is not empty";
 }
 
+[[noreturn]] void refuse_taken(const std::string& path) {
+  RunFolder::refuse_existing(path);
+  throw IoError("cannot start a run in " + path + ": another process uses it; choose another --out");
+}
+
 }  // namespace
 
+/// A lock on a folder, not on its name: it stays with the folder when that is renamed.
 struct RunFolder::Lock {
-  int fd = -1;
-  ~Lock() {
-    if (fd >= 0) ::close(fd);
+  Lock(const std::string& folder, const std::string& shown) {
+    fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd_ < 0) throw IoError("cannot lock " + shown + ": " + std::generic_category().message(errno));
+    // A file system without locks (some network ones) is used without.
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      ::close(fd_);
+      throw IoError("another process is training in " + shown + "; wait for it or stop it first");
+    }
   }
+  ~Lock() { ::close(fd_); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  int fd_ = -1;
 };
 
 RunFolder::RunFolder(std::string path, const TaskSpec* spec, Settings settings, std::string simd)
-    : path_(std::move(path)), spec_(spec), settings_(std::move(settings)), simd_(std::move(simd)) {}
+    : Checkpoints(path), path_(std::move(path)), spec_(spec), settings_(std::move(settings)), simd_(std::move(simd)) {}
 
 RunFolder RunFolder::create(const std::string& path, const TaskSpec& spec, const Settings& settings,
                             const Task& assets) {
@@ -74,12 +107,20 @@ RunFolder RunFolder::create(const std::string& path, const TaskSpec& spec, const
   AtomicFolder building(path);
   building.write("config.json", config_text(spec.name, settings, simd));
   assets.save_assets(building.file(""));
-  fs::create_directory(building.file("checkpoints"));
-  building.commit();
-  return {path, &spec, settings, simd};
+  if (const std::vector<std::string> names = asset_names(building.path()); !names.empty()) {
+    Checksums::write(building.path(), names);
+  }
+  make_folders(building.file("checkpoints"));
+  RunFolder run{path, &spec, settings, simd};
+  run.lock_ = std::make_shared<Lock>(building.path(), path);
+  if (!building.commit_new()) refuse_taken(path);
+  return run;
 }
 
 void RunFolder::refuse_existing(const std::string& path) {
+  if (first_invalid_utf8(path) >= 0) {
+    throw ConfigError("cannot start a run in " + path + ": the name is not UTF-8; choose another --out");
+  }
   const std::string obstacle = in_the_way(path);
   if (obstacle.empty()) return;
   throw IoError("cannot start a run in " + path + ": " + obstacle +
@@ -108,23 +149,49 @@ RunFolder RunFolder::open(const std::string& path, FindTask find) {
   }
 }
 
+std::unique_ptr<Task> RunFolder::make_task(const Settings& settings) const {
+  Checksums::load(path_).check_all();
+  return spec_->make(settings, path_);
+}
+
 void RunFolder::change(const std::string& name, const std::string& value) {
   settings_.set(name, value);
-  write_file_atomic(path_ + "/config.json", config_text(spec_->name, settings_, simd_));
+  changed_ = true;
+}
+
+void RunFolder::store_changes() {
+  if (changed_) write_file_atomic(path_ + "/config.json", config_text(spec_->name, settings_, simd_));
+  changed_ = false;
 }
 
 void RunFolder::lock() {
-  auto lock = std::make_shared<Lock>();
-  lock->fd = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock->fd >= 0 && ::flock(lock->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw IoError("another process is training in " + path_ + "; wait for it or stop it first");
-  }
-  lock_ = std::move(lock);
+  if (!lock_) lock_ = std::make_shared<Lock>(path_, path_);
   remove_leftovers(path_);
   remove_leftovers(path_ + "/checkpoints");
 }
 
+std::vector<EvaluationRecord> RunFolder::history() const {
+  const std::vector<int64_t> steps = checkpoints();
+  return steps.empty() ? std::vector<EvaluationRecord>()
+                       : MetricsLog::evaluations(path_, load_state(steps.back()).metrics_bytes);
+}
+
 std::vector<NamedParameter> parameters_of(Task& task) { return parameters(task); }
+
+void claim_folder(const std::string& folder, const std::string& name, const std::string& text) {
+  make_folders(folder);
+  AtomicFile record(folder + "/" + name);
+  record.write(text);
+  if (!record.commit_new()) refuse_taken(folder);
+}
+
+void remove_untrained(const std::string& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename() == "checkpoints" && !fs::is_empty(it->path(), error)) return;
+  }
+  if (!error) remove_tree(folder);
+}
 
 std::string free_folder(const std::string& wanted) {
   std::string name = wanted;

@@ -17,7 +17,7 @@ std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settin
   if (std::string(source.spec().name) != spec.name) {
     throw ConfigError("--from " + from + ": that run is of task '" + source.spec().name + "', not '" + spec.name + "'");
   }
-  auto task = spec.make(settings, from);
+  auto task = source.make_task(settings);
   load_start(*task, settings);
   return task;
 }
@@ -100,7 +100,7 @@ OpenedRun load_run(const std::string& path, const std::string& weights,
     }
     settings.set(name, value);
   }
-  auto task = folder.spec().make(settings, path);
+  auto task = folder.make_task(settings);
   const std::string file = folder.load_weights(parameters_of(*task), weights);
   return {std::move(folder), std::move(task), file};
 }
@@ -131,7 +131,7 @@ std::string result_json(const SessionResult& r, const Settings& settings) {
   }
   j["cpu_seconds"] = std::round(r.training.state.cpu_seconds * 1000) / 1000;
   j["seconds"] = std::round(r.training.state.seconds * 1000) / 1000;
-  return j.dump();
+  return json_text(j);
 }
 
 std::string group_name(const Breakdown& b, size_t i) {

@@ -63,8 +63,11 @@ void Trainer::resume() {
   if (folder_ == nullptr) throw ConfigError("a training without a folder has no checkpoint to continue from");
   const std::vector<int64_t> steps = folder_->checkpoints();
   if (steps.empty()) return;
-  folder_->remove_average();
   state_ = folder_->load(steps.back(), parameters_, *optimizer_);
+  if (const int64_t n = task_.batches_in_epoch(state_.epoch); state_.batch >= n) {
+    throw IoError(folder_->checkpoint_path(state_.step) + "/state.json: batch " + std::to_string(state_.batch) +
+                  " of an epoch of " + std::to_string(n));
+  }
   saved_step_ = state_.step;
   // What ended the run may have been a limit that is higher now.
   const bool more_epochs = state_.epoch < options_.epochs;
@@ -85,6 +88,9 @@ bool Trainer::at_end() const {
 TrainResult Trainer::run() {
   if (folder_ != nullptr) {
     log_ = std::make_unique<MetricsLog>(folder_->path(), state_.metrics_bytes, state_.events_bytes);
+    // Nothing can refuse this training any more.
+    folder_->store_changes();
+    folder_->remove_average();
   }
   started_ = now();
   cpu_started_ = cpu_time();

@@ -127,6 +127,17 @@ TEST_F(AttendRefusals, OutputsThatCannotBeWritten) {
   if (::getuid() != 0) refused({"--stats", "/proc/version"}, 1, "cannot write");
 }
 
+TEST_F(AttendRefusals, NumbersBeyondFloatAndOneFileTwice) {
+  refused({"--softcap", "1e300"}, 2, "--softcap must be 0 or a number between");
+  refused({"--softcap", "1e-300"}, 2, "--softcap must be 0 or a number between");
+  refused({"--scale", "1e39"}, 2, "--scale must be a finite number");
+  refused({"--beta", "-1e39"}, 2, "--beta must be a finite number");
+  refused({"--out", folder_ / "y.npy", "--scores", folder_ / "./y.npy"}, 2, "two results cannot share one file");
+  text("old.npy", "old");
+  std::filesystem::create_symlink("old.npy", folder_ / "link.npy");
+  refused({"--out", folder_ / "old.npy", "--scores", folder_ / "link.npy"}, 2, "two results cannot share one file");
+}
+
 TEST_F(AttendRefusals, NonsenseOptions) {
   refused({"--scale", "1", "--beta", "1"}, 2, "give one of them");
   refused({"--scale", "much"}, 2, "--scale");

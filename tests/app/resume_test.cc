@@ -109,10 +109,12 @@ TEST(Resume, CtrlCSavesAndSaysHowToGoOn) {
   const TempFolder folder;
   ASSERT_EQ(run_program(training(folder / "whole", "2")).code, 0);
   const std::string run = folder / "stopped";
-  for (const int signal : {SIGINT, SIGTERM}) {
+  int64_t step = 2;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::vector<std::string> resume{"train", "--resume", run};
     const pid_t pid = start(signal == SIGINT ? training(run, "1") : resume);
-    wait_past(run, pid, signal == SIGINT ? 2 : 20, 0);
+    wait_past(run, pid, step, 0);
+    step += 12;
     ::kill(pid, signal);
     int status = 0;
     ::waitpid(pid, &status, 0);

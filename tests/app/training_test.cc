@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "app/run_program.h"
 #include "qkv/io/safetensors.h"
@@ -194,6 +195,46 @@ TEST(Training, WrongUsage) {
   expect_refused({"compare", "reverse", "--attention", "dot,dot"}, 2, "is there twice");
   expect_refused({"compare", "--resume", "/nonexistent"}, 1, "no comparison in /nonexistent");
   expect_refused({"train", "reverse", "--out", "/proc/nowhere/run"}, 1, "/proc/nowhere");
+}
+
+TEST(Training, WhatIsRefusedLeavesNoFolder) {
+  const TempFolder folder;
+  const std::string run = folder / "run";
+  const std::vector<std::string> too_few{"--alphabet", "a", "--max-length", "5", "--out", run};
+  for (std::vector<std::string> command : {std::vector<std::string>{"train", "reverse"}, {"compare", "reverse"}}) {
+    command.insert(command.end(), too_few.begin(), too_few.end());
+    expect_refused(command, 2, "can train (10000 wanted)");
+    EXPECT_EQ(folder.entries(), 0) << command[0];
+  }
+  expect_refused({"train", "translate", "--data", folder / "none", "--out", run}, 1, "none");
+  expect_refused({"compare", "translate", "--data", folder / "none", "--out", run}, 1, "none");
+  expect_refused({"study", "knowledge", "--data", folder / "none", "--out", run}, 1, "none");
+  expect_refused({"train", "reverse", "--out", folder / "r\xff"}, 2, "the name is not UTF-8");
+  expect_refused({"compare", "reverse", "--out", folder / "r\xff"}, 2, "the name is not UTF-8");
+  EXPECT_EQ(folder.entries(), 0);
+}
+
+TEST(Training, TwoTrainingStringsOfATinyAlphabet) {
+  const TempFolder folder;
+  const ProgramRun run =
+      run_program({"train", "reverse", "--alphabet", "ab", "--min-length", "2", "--max-length", "2", "--train-size",
+                   "2", "--validation-size", "1", "--epochs", "1", "--hidden", "8", "--out", folder / "run"});
+  EXPECT_TRUE(run.code == 0 || run.code == 2) << run.err;
+}
+
+TEST(Training, OfTwoInOneFolderOneWins) {
+  const TempFolder folder;
+  const std::string run = folder / "run";
+  std::vector<ProgramRun> ends(2);
+  std::thread other([&] { ends[1] = run_program(small_run("train", {"--out", run})); });
+  ends[0] = run_program(small_run("train", {"--out", run}));
+  other.join();
+  std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.code < b.code; });
+  EXPECT_EQ(ends[0].code, 0) << ends[0].err;
+  EXPECT_EQ(ends[1].code, 1);
+  EXPECT_NE(ends[1].err.find("cannot start a run in " + run), std::string::npos) << ends[1].err;
+  EXPECT_EQ(folder.entries(), 1);
+  EXPECT_EQ(run_program({"eval", run, "--json"}).code, 0);
 }
 
 TEST(Training, EveryCommandTeaches) {

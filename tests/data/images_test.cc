@@ -3,6 +3,8 @@
 
 #include <cairo.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -147,6 +149,42 @@ TEST(Png, BadFilesAreNamed) {
   std::string huge = good;
   huge[16] = 0x7F;
   EXPECT_EQ(error(huge), "cannot read p.png: its sides must be between 1 and 8192 pixels");
+  std::string large = good;
+  large[18] = large[22] = 0x1F;
+  EXPECT_EQ(error(large), "cannot read p.png: it has more than 16,777,216 pixels");
+  // Bytes 16 to 23 say 4096x4096; the picture, from the IHDR behind them, is 9x9.
+  const std::string before(
+      "\0\0\0\x08"
+      "teXt"
+      "\0\0\x10\0\0\0\x10\0"
+      "\0\0\0\0",
+      20);
+  EXPECT_EQ(error(good.substr(0, 8) + before + good.substr(8)),
+            "cannot read p.png: it does not begin with the chunk IHDR, as a PNG file does");
+}
+
+// A megabyte of texts that a decoder would unpack to a gigabyte.
+TEST(Png, WhatIsNoPictureIsNotUnpacked) {
+  const std::string good = png(9, 9, 0xFF102030);
+  std::string text(size_t{1} << 23, ' ');
+  uLongf packed = compressBound(text.size());
+  std::string data(packed, '\0');
+  compress(reinterpret_cast<Bytef*>(data.data()), &packed, reinterpret_cast<const Bytef*>(text.data()), text.size());
+  const std::string body = std::string("zTXt", 4) + std::string("k\0\0", 3) + data.substr(0, packed);
+  const auto word = [](uLong v) {
+    return std::string{static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
+                       static_cast<char>(v)};
+  };
+  const std::string chunk = word(body.size() - 4) + body +
+                            word(crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
+  std::string bomb = good.substr(0, 33);
+  for (int i = 0; i < 120; ++i) bomb += chunk;
+  bomb += good.substr(33);
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  EXPECT_EQ(decode_png(bytes_of(bomb), "p.png").pixels, decode_png(bytes_of(good), "p.png").pixels);
+  ::getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 256 << 10) << "kibibytes";
 }
 
 class PngFolder : public ::testing::Test {

@@ -48,6 +48,26 @@ TEST(LetterStrings, SmallAlphabetsAreUsedUp) {
   EXPECT_NE(message.find(" can train (100 wanted)"), std::string::npos);
 }
 
+// So few strings that the hash may send none to one of the sets.
+TEST(LetterStrings, TinySetsEnd) {
+  int made = 0, refused = 0;
+  for (int64_t letters = 1; letters <= 3; ++letters) {
+    for (int64_t longest = 1; longest <= 4; ++longest) {
+      for (int64_t train = 1; train <= 3; ++train) {
+        const LetterStringOptions o{
+            .letters = letters, .min_length = 1, .max_length = longest, .train = train, .validation = 1};
+        const std::string message = message_of<ConfigError>([&] {
+          const LetterStringSets sets = make_letter_strings(o);
+          EXPECT_EQ(sets.train.size(), static_cast<size_t>(train));
+        });
+        ++(message.empty() ? made : refused);
+      }
+    }
+  }
+  EXPECT_GT(made, 0);
+  EXPECT_GT(refused, 0);
+}
+
 TEST(LetterStrings, EveryLength) {
   const std::vector<LetterString> strings = strings_of_lengths({.letters = 3}, 1, 4, 5);
   EXPECT_EQ(strings.size(), 3u + 5 + 5 + 5);

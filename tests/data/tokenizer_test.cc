@@ -10,7 +10,9 @@
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/base/rng.h"
 #include "qkv/io/file.h"
+#include "support/paths.h"
 
 namespace qkv {
 namespace {
@@ -246,6 +248,36 @@ TEST(Words, RareOnesBecomeUnknown) {
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("b c")), "b <unk>");
   const auto lower = train_tokenizer(lines, {.kind = "word", .lowercase = true});
   EXPECT_EQ(lower->encode("A B"), lower->encode("a b"));
+}
+
+// The library follows these bytes without looking: a third of such models ended the process.
+TEST(SentencePiece, ChangedModelsAreRefusedOrHarmless) {
+  int refused = 0;
+  for (const char* kind : {"unigram", "bpe"}) {
+    const TempFolder folder;
+    const std::string path = folder / "x." + kind + ".model";
+    const std::string good = read_text(testing::fixtures() + "/../fuzz/seeds/sentencepiece/" + kind + "-rules");
+    Rng rng(5);
+    for (int i = 0; i < 400; ++i) {
+      std::string bad = good;
+      for (int64_t n = 1 + rng.below(8); n > 0; --n) {
+        bad[static_cast<size_t>(rng.below(static_cast<int64_t>(bad.size())))] = static_cast<char>(rng.below(256));
+      }
+      write_file_atomic(path, bad);
+      const std::string message = message_of<IoError>([&] {
+        const auto tokenizer = load_tokenizer(folder.path(), "x");
+        for (const char* text : {"Zwei Hunde laufen.", "\xEF\xBC\xA1 \xC3\x9F \xE2\x85\xA3 \xFF"}) {
+          tokenizer->decode(tokenizer->encode(text));
+        }
+      });
+      if (message.empty()) continue;
+      EXPECT_TRUE(message.starts_with("cannot read " + path + ": ")) << message;
+      ++refused;
+    }
+    write_file_atomic(path, good);
+    EXPECT_GT(load_tokenizer(folder.path(), "x")->encode("Zwei Hunde").size(), 1u);
+  }
+  EXPECT_GT(refused, 100);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Files and folders appear complete or not at all, and every failure names the path and the reason.
 #include "qkv/io/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -82,6 +83,67 @@ TEST(File, WriteErrorsLeaveNothingBehind) {
   }
   EXPECT_EQ(read_text(folder / "kept"), "old");
   EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(File, PipesBlockNobody) {
+  const TempFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(message_of<IoError>([&] { read_file(pipe); }),
+            "cannot read " + pipe + ": it is a pipe or a device, not a file");
+  EXPECT_EQ(message_of<IoError>([&] { write_file_atomic(pipe, "x"); }),
+            "cannot write " + pipe + ": it is a pipe that nobody reads");
+  EXPECT_NE(message_of<IoError>([&] { AppendFile{pipe}; }), "");
+  std::filesystem::create_symlink("/dev/zero", folder / "zero");
+  EXPECT_NE(message_of<IoError>([&] { read_file(folder / "zero"); }), "");
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_file_atomic(pipe, "into it");
+  char got[8] = {};
+  EXPECT_EQ(::read(reader, got, sizeof got), 7);
+  EXPECT_STREQ(got, "into it");
+  ::close(reader);
+}
+
+TEST(File, WhatIsThereStays) {
+  const TempFolder folder;
+  AtomicFile first(folder / "a"), second(folder / "a");
+  first.write("first");
+  second.write("second");
+  EXPECT_TRUE(first.commit_new());
+  EXPECT_FALSE(second.commit_new());
+  EXPECT_EQ(read_text(folder / "a"), "first");
+
+  std::filesystem::create_directory(folder / "empty");
+  for (const char* name : {"new", "empty"}) {
+    AtomicFolder one(folder / name), other(folder / name);
+    one.write("f", "one");
+    other.write("f", "other");
+    EXPECT_TRUE(one.commit_new());
+    EXPECT_FALSE(other.commit_new());
+    EXPECT_EQ(read_text(folder / name + "/f"), "one");
+  }
+  AtomicFolder onto_file(folder / "a");
+  EXPECT_FALSE(onto_file.commit_new());
+}
+
+TEST(File, WhatAKilledProcessLeftGoesWithTheNextOne) {
+  const TempFolder folder;
+  std::ofstream(folder / "a.tmp-999999999-0") << "half";  // beyond any process number
+  std::ofstream(folder / "b.tmp-999999999-0") << "half";
+  std::ofstream(folder / ("a.tmp-" + std::to_string(::getppid()) + "-0")) << "still written";
+  write_file_atomic(folder / "a", "whole");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a.tmp-999999999-0"));
+  EXPECT_EQ(folder.entries(), 3);
+  AtomicFolder(folder / "b").commit();
+  EXPECT_FALSE(std::filesystem::exists(folder / "b.tmp-999999999-0"));
+}
+
+TEST(File, PartsOfAFile) {
+  const TempFolder folder;
+  write_file_atomic(folder / "a", "0123456789");
+  EXPECT_EQ(read_part(folder / "a", 3, 4), "3456");
+  EXPECT_EQ(read_part(folder / "a", 8, 100), "89");
+  EXPECT_EQ(read_part(folder / "a", 100, 4), "");
 }
 
 TEST(File, UncommittedFileDisappears) {

@@ -5,5 +5,6 @@ namespace qkv::testing {
 
 std::string fixtures() { return QKV_FIXTURES; }
 std::string program() { return QKV_PROGRAM; }
+std::string fault_library() { return QKV_FAULT_LIBRARY; }
 
 }  // namespace qkv::testing

@@ -9,5 +9,7 @@ namespace qkv::testing {
 std::string fixtures();
 /// The program under test; empty in a build without it.
 std::string program();
+/// What is preloaded into it to make calls fail.
+std::string fault_library();
 
 }  // namespace qkv::testing

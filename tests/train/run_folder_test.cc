@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
@@ -38,10 +41,11 @@ struct Finished {
   TrainResult result = Trainer(task, trainer_options(settings), &run).run();
 
   std::string resume_error() {
-    TinyTask fresh(settings);
-    RunFolder again = RunFolder::open(path, find_tiny);
-    Trainer trainer(fresh, trainer_options(settings), &again);
-    return message_of<IoError>([&] { trainer.resume(); });
+    return message_of<IoError>([&] {
+      TinyTask fresh(settings);
+      RunFolder again = RunFolder::open(path, find_tiny);
+      Trainer(fresh, trainer_options(settings), &again).resume();
+    });
   }
 };
 
@@ -104,6 +108,7 @@ TEST(RunFolder, DamageIsNamedAndTheCheckpointBeforeIsOffered) {
   Finished f;
   const std::string last = f.run.checkpoint_path(28), model = last + "/model.safetensors";
   const std::string offer = "; remove " + last + " to go on from step 21";
+  fs::remove(last + "/CHECKSUMS");  // as in a run of 0.1
   fs::resize_file(model, fs::file_size(model) - 5);
   EXPECT_NE(f.resume_error().find(model), std::string::npos);
   EXPECT_NE(f.resume_error().find(offer), std::string::npos);
@@ -144,6 +149,148 @@ TEST(RunFolder, NumbersOfAStateAreChecked) {
   }
   write_file_atomic(file, std::string_view(std::string(200'000, '[')));
   EXPECT_NE(f.resume_error().find("nested too deeply"), std::string::npos);
+}
+
+TEST(RunFolder, EveryChangedByteOfACheckpointIsNoticed) {
+  Finished f;
+  const std::string last = f.run.checkpoint_path(28);
+  EXPECT_EQ(f.resume_error(), "");
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json", "CHECKSUMS"}) {
+    const std::string path = last + "/" + name, good = read_text(path);
+    for (size_t i = 0; i < good.size(); i += 1 + good.size() / 97) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ 1);
+      write_file_atomic(path, std::string_view(bad));
+      EXPECT_EQ(f.resume_error().find(last + "/"), 0u) << name << " byte " << i << ": " << f.resume_error();
+    }
+    write_file_atomic(path, std::string_view(good));
+  }
+  fs::remove(last + "/CHECKSUMS");
+  EXPECT_EQ(f.resume_error(), "");
+}
+
+TEST(RunFolder, WeightsThatAreNotFiniteAreNamed) {
+  Finished f;
+  const std::string model = f.run.checkpoint_path(28) + "/model.safetensors";
+  fs::remove(f.run.checkpoint_path(28) + "/CHECKSUMS");
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    Tensor weight = Tensor::zeros({2, 6});
+    weight.f32()[7] = static_cast<float>(bad);
+    save_parameters(model, {{"weight", weight}, {"bias", Tensor::zeros({2})}});
+    const std::string message = message_of<IoError>([&] { f.run.load_weights(parameters_of(f.task), "last"); });
+    EXPECT_EQ(message.find(model + ": tensor 'weight' holds numbers that are not finite"), 0u) << message;
+  }
+}
+
+// Both processes found nothing there; while one built its folder, the other trained.
+TEST(RunFolder, OfTwoThatStartOneWins) {
+  Finished f;
+  const std::string path = f.temp / "other";
+  std::optional<RunFolder> first;
+  TinyTask slow(f.settings);
+  slow.on_save_assets = [&] { first.emplace(RunFolder::create(path, tiny_spec(), f.settings, f.task)); };
+  EXPECT_NE(message_of<IoError>([&] { RunFolder::create(path, tiny_spec(), f.settings, slow); }).find("it holds a run"),
+            std::string::npos);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_TRUE(fs::exists(path + "/config.json"));
+  EXPECT_EQ(f.temp.entries(), 2);
+  RunFolder third = RunFolder::open(path, find_tiny);
+  EXPECT_NE(message_of<IoError>([&] { third.lock(); }).find("another process is training"), std::string::npos);
+  first.reset();
+  third.lock();
+}
+
+TEST(RunFolder, ARefusedResumeChangesNothing) {
+  Finished f;
+  const std::string config = read_text(f.path + "/config.json");
+  f.run.save_average(parameters_of(f.task), true);
+  fs::resize_file(f.run.checkpoint_path(28) + "/optimizer.safetensors", 100);
+  RunFolder again = RunFolder::open(f.path, find_tiny);
+  again.change("epochs", "9");
+  TinyTask fresh(again.settings());
+  Trainer trainer(fresh, trainer_options(again.settings()), &again);
+  EXPECT_NE(message_of<IoError>([&] { trainer.resume(); }), "");
+  EXPECT_EQ(read_text(f.path + "/config.json"), config);
+  EXPECT_TRUE(fs::exists(f.path + "/checkpoints/average/model.safetensors"));
+}
+
+TEST(RunFolder, DamageBeyondTheCheckpointIsCutOff) {
+  Finished f;
+  const auto history = f.run.history().size();
+  const std::string file = f.path + "/metrics.jsonl";
+  const std::string good = read_text(file);
+  write_file_atomic(file, std::string_view(good + "{\"kind\": torn\n\xff\xff\n[[[[\n"));
+  EXPECT_EQ(f.run.history().size(), history);
+  EXPECT_EQ(f.resume_error(), "");
+  TinyTask fresh(f.settings);
+  Trainer trainer(fresh, trainer_options(f.settings), &f.run);
+  trainer.resume();
+  trainer.run();
+  EXPECT_EQ(read_text(file), good);
+  std::string bad = good;
+  bad[bad.find("\"step\"")] = 'X';
+  write_file_atomic(file, std::string_view(bad));
+  EXPECT_NE(f.resume_error().find("damaged line at byte "), std::string::npos) << f.resume_error();
+}
+
+TEST(RunFolder, APipeInPlaceOfAFileBlocksNobody) {
+  for (const char* name : {"config.json", "metrics.jsonl", "checkpoints/00000028/model.safetensors",
+                           "checkpoints/00000028/state.json", "checkpoints/00000028/CHECKSUMS"}) {
+    Finished f;
+    fs::remove(f.path + "/" + name);
+    ASSERT_EQ(::mkfifo((f.path + "/" + name).c_str(), 0600), 0);
+    EXPECT_NE(f.resume_error().find(std::string(name) + ": it is a pipe or a device"), std::string::npos)
+        << f.resume_error();
+  }
+  Finished f;
+  fs::remove(f.path + "/metrics.jsonl");
+  ASSERT_EQ(::mkfifo((f.path + "/metrics.jsonl").c_str(), 0600), 0);
+  EXPECT_NE(message_of<IoError>([&] { MetricsLog(f.path, 0, 0); }), "");
+}
+
+TEST(RunFolder, NamesThatJsonCannotHoldAreRefusedAtOnce) {
+  Finished f;
+  EXPECT_NE(message_of<ConfigError>([&] { RunFolder::refuse_existing(f.temp / "r\xff"); }).find("not UTF-8"),
+            std::string::npos);
+  Settings s = f.settings;
+  s.text("data", "d\xfe", "a path");
+  EXPECT_NE(message_of<ConfigError>([&] { RunFolder::create(f.temp / "x", tiny_spec(), s, f.task); }).find("--data"),
+            std::string::npos);
+  EXPECT_FALSE(fs::exists(f.temp / "x"));
+}
+
+TEST(MetricsLog, InfiniteFiguresComeBack) {
+  const TempFolder temp;
+  const double infinity = std::numeric_limits<double>::infinity();
+  EvaluationRecord r;
+  r.step = 3;
+  r.validation = {{"loss", 800.0}, {"perplexity", infinity}};
+  MetricsLog(temp.path(), 0, 0).add(r);
+  const auto read = MetricsLog::evaluations(temp.path(), 1 << 20);
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].validation, r.validation);
+  const auto old = MetricsLog::parse(  // as 0.1 wrote it
+      "{\"kind\":\"evaluation\",\"step\":3,\"epoch\":1,\"train_loss\":1,\"lr\":1,\"seconds\":1,"
+      "\"tokens_per_second\":1,\"validation\":{\"perplexity\":null}}\n",
+      "m");
+  EXPECT_TRUE(std::isnan(old.at(0).validation.at(0).second));
+}
+
+TEST(MetricsLog, IsReadInParts) {
+  const TempFolder temp;
+  EXPECT_EQ(MetricsLog::part(temp.path(), 0).next, 0);
+  MetricsLog log(temp.path(), 0, 0);
+  for (int64_t step = 1; step <= 20000; ++step) log.add(StepRecord{step, 1, 1, 1});
+  AppendFile(temp / "metrics.jsonl", log.metrics_bytes()).append("not JSON\n" + std::string(3 << 20, 'x'));
+  size_t records = 0;
+  int64_t from = 0;
+  for (MetricsPart part{{}, 0, true}; part.more; from = part.next) {
+    part = MetricsLog::part(temp.path(), from);
+    ASSERT_GE(part.next, from);
+    records += part.records.size();
+  }
+  EXPECT_EQ(records, 20000u);
+  EXPECT_EQ(MetricsLog::part(temp.path(), from + 1000000000).records.at(0).at("step"), 1);
 }
 
 TEST(RunFolder, OpeningWhatIsNoRun) {

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "qkv/app/attend/files.h"
@@ -128,10 +131,14 @@ void check_usage(const CLI::App& cli, const Options& o) {
   };
   if (given("--scale") && given("--beta"))
     throw ConfigError("--scale and --beta are the same number; give one of them");
-  if (!std::isfinite(o.scale)) throw ConfigError("--scale must be a finite number");
-  if (!std::isfinite(o.beta)) throw ConfigError("--beta must be a finite number");
-  if (!std::isfinite(o.request.softcap) || o.request.softcap < 0) {
-    throw ConfigError("--softcap must be a number of at least 0");
+  // What is computed is float32.
+  constexpr double kLargest = std::numeric_limits<float>::max(), kSmallest = std::numeric_limits<float>::min();
+  const auto fits = [](double x) { return std::abs(x) <= kLargest; };
+  if (!fits(o.scale)) throw ConfigError("--scale must be a finite number, at most 3.4e38");
+  if (!fits(o.beta)) throw ConfigError("--beta must be a finite number, at most 3.4e38");
+  const double cap = o.request.softcap;
+  if (cap != 0 && !(fits(cap) && cap >= kSmallest)) {
+    throw ConfigError("--softcap must be 0 or a number between 1.2e-38 and 3.4e38");
   }
   together("--past-k", "--past-v");
   if (given("--kv-lens") && given("--past-k")) {
@@ -144,10 +151,12 @@ void check_usage(const CLI::App& cli, const Options& o) {
     throw ConfigError("--grad-out needs --grad-q, --grad-k or --grad-v to say what to save");
   }
   if (given("--map")) check_map_path(o.paths.map);
-  std::vector<std::string> files = output_files(o.paths);
-  std::sort(files.begin(), files.end());
-  const auto twice = std::adjacent_find(files.begin(), files.end());
-  if (twice != files.end()) throw ConfigError("two results cannot share one file: " + *twice);
+  std::map<std::filesystem::path, std::string> files;  // by where a path leads: ./y.npy is y.npy
+  for (const std::string& path : output_files(o.paths)) {
+    std::error_code error;
+    const auto [first, fresh] = files.emplace(std::filesystem::weakly_canonical(path, error), path);
+    if (!fresh) throw ConfigError("two results cannot share one file: " + first->second + " and " + path);
+  }
 }
 
 void settle(const CLI::App& cli, Options& o) {

@@ -20,11 +20,16 @@ export function flat(record: MetricRecord): Record<string, unknown> {
 export type Axis = "step" | "epoch" | "seconds";
 const skipped = new Set(["step", "epoch", "seconds", "cpu_seconds"]);
 
+/** A figure that is not finite comes as null or as a word ("Infinity", "NaN") and has no place on an axis. */
+function figure(value: unknown): number | undefined {
+  if (value === null || value === "Infinity" || value === "-Infinity" || value === "NaN") return NaN;
+  return typeof value === "number" ? value : undefined;
+}
+
 export function metricsOf(records: MetricRecord[]): string[] {
   const names = new Set<string>();
   for (const r of records)
-    for (const [k, v] of Object.entries(flat(r)))
-      if ((typeof v === "number" || v === null) && !skipped.has(k)) names.add(k);
+    for (const [k, v] of Object.entries(flat(r))) if (figure(v) !== undefined && !skipped.has(k)) names.add(k);
   return [...names];
 }
 
@@ -37,8 +42,8 @@ export function points(records: MetricRecord[], metric: string, axis: Axis = "st
     if (typeof f[axis] === "number") x = f[axis] as number;
     else if (axis !== "step") continue;
     if (!(metric in f) || typeof r.step !== "number") continue;
-    const value = f[metric] === null ? NaN : f[metric];
-    if (typeof value === "number") out.push({ x, step: r.step, value });
+    const value = figure(f[metric]);
+    if (value !== undefined) out.push({ x, step: r.step, value });
   }
   return out;
 }

@@ -1,0 +1,99 @@
+// Runs the program with a fault of fail_nth or a limit on its memory, and keeps how it ended and what it said.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "io/temp_folder.h"
+#include "qkv/io/file.h"
+#include "support/paths.h"
+
+namespace qkv::testing {
+
+using Words = std::vector<std::string>;
+
+struct Fault {
+  std::string what;            // QKV_FAULT; empty: none
+  uint64_t address_space = 0;  // in bytes; 0: no limit
+};
+
+struct Ending {
+  int code = -1;    // of a program that ended by itself
+  int signal = 0;   // that ended it
+  std::string err;  // standard error
+};
+
+/// The calls of each kind that fail_nth counts.
+inline constexpr std::array<const char*, 5> kFaultKinds{"write", "fsync", "rename", "open", "malloc"};
+using FaultCounts = std::array<int64_t, 5>;
+
+inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* counts = nullptr) {
+  const TempFolder folder;
+  const std::string err = folder / "err", counted = folder / "counts";
+  arguments.insert(arguments.begin(), program());
+  std::vector<char*> argv;
+  for (std::string& a : arguments) argv.push_back(a.data());
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(::open("/dev/null", O_RDWR), 0);
+    ::dup2(0, 1);
+    ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    if (!fault.what.empty() || counts != nullptr) ::setenv("LD_PRELOAD", fault_library().c_str(), 1);
+    if (!fault.what.empty()) ::setenv("QKV_FAULT", fault.what.c_str(), 1);
+    if (counts != nullptr) ::setenv("QKV_FAULT_COUNTS", counted.c_str(), 1);
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    if (fault.address_space > 0) {
+      const rlimit limit{fault.address_space, fault.address_space};
+      ::setrlimit(RLIMIT_AS, &limit);
+    }
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (counts != nullptr) {
+    std::istringstream numbers(read_text(counted));
+    for (int64_t& n : *counts) numbers >> n;
+  }
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0, read_text(err)};
+}
+
+/// 0; or 1 or 2 with one message of one line. Anything else (abort, crash, silence) is a fault of the program.
+inline void expect_clean_ending(const Ending& end, const std::string& what) {
+  EXPECT_EQ(end.signal, 0) << what << "\n" << end.err;
+  if (end.signal != 0 || end.code == 0) return;
+  EXPECT_TRUE(end.code == 1 || end.code == 2) << what << ": exit code " << end.code << "\n" << end.err;
+  EXPECT_EQ(end.err.rfind("qkv: ", 0), 0u) << what << "\n" << end.err;
+  EXPECT_EQ(std::count(end.err.begin(), end.err.end(), '\n'), 1) << what << "\n" << end.err;
+}
+
+/// Up to `most` numbers from 1 to n, evenly spread; all of them when QKV_FAULTS=all.
+inline std::vector<int64_t> points_of(int64_t n, int64_t most) {
+  const char* all = std::getenv("QKV_FAULTS");
+  if (all != nullptr && std::string(all) == "all") most = n;
+  std::vector<int64_t> points;
+  for (int64_t i = 0; i < std::min(n, most); ++i) points.push_back(1 + i * n / std::min(n, most));
+  return points;
+}
+
+/// What a killed or failed process may leave for a while, but not after a later success.
+inline void expect_no_temporaries(const std::string& folder, const std::string& what) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << what << " left " << entry.path();
+  }
+}
+
+}  // namespace qkv::testing

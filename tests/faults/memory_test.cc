@@ -1,0 +1,82 @@
+// Out of memory anywhere is one line and exit code 1: address space from too little to enough, and single failed
+// mallocs.
+#include <gtest/gtest.h>
+
+#include "faults/faulty_program.h"
+
+namespace qkv {
+namespace {
+
+using testing::Ending;
+using testing::expect_clean_ending;
+using testing::FaultCounts;
+using testing::points_of;
+using testing::run_faulty;
+using testing::TempFolder;
+using testing::Words;
+
+Words training(const std::string& out) {
+  return {"train",   "reverse", "--train-size", "40", "--validation-size", "8", "--max-length", "4", "--hidden", "8",
+          "--batch", "8",       "--epochs",     "1",  "--threads",         "2", "--out",        out};
+}
+
+class NoMemory : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempFolder>();
+    ASSERT_EQ(run_faulty(training(*folder_ / "run"), {}).code, 0);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  void TearDown() override { std::filesystem::remove_all(*folder_ / "new"); }
+
+  static std::vector<Words> commands() {
+    const std::string run = *folder_ / "run";
+    return {{"explain"},
+            {"predict", run, "abcd"},
+            {"map", run, "--input", "abcd", "--out", *folder_ / "map.csv"},
+            {"map", run, "--input", "abcd", "--out", *folder_ / "map.svg"},
+            training(*folder_ / "new")};
+  }
+  inline static std::unique_ptr<TempFolder> folder_;
+};
+
+/// The least address space, in MiB, with which the program starts.
+uint64_t least_space() {
+  for (uint64_t mib = 8;; mib += 4) {
+    if (run_faulty({"--version"}, {"", mib << 20}).code == 0) return mib;
+  }
+}
+
+TEST_F(NoMemory, AddressSpaceFromTooLittleToEnough) {
+  const uint64_t least = least_space();
+  for (const Words& command : commands()) {
+    int refused = 0, done = 0;
+    for (uint64_t level = 0; level < 44 && done < 3; ++level) {
+      std::filesystem::remove_all(*folder_ / "new");
+      const uint64_t mib = least + level + level * level / 16;
+      const Ending end = run_faulty(command, {"", mib << 20});
+      expect_clean_ending(end, command[0] + " with " + std::to_string(mib) + " MiB");
+      ++(end.code == 0 ? done : refused);
+    }
+    EXPECT_GT(refused, 0) << command[0];
+    EXPECT_GT(done, 0) << command[0];
+  }
+}
+
+TEST_F(NoMemory, OneMallocFails) {
+  for (const Words& command : commands()) {
+    std::filesystem::remove_all(*folder_ / "new");
+    FaultCounts counts{};
+    ASSERT_EQ(run_faulty(command, {}, &counts).code, 0);
+    for (const char* how : {"once", "on"}) {
+      for (const int64_t n : points_of(counts[4], 16)) {
+        std::filesystem::remove_all(*folder_ / "new");
+        const std::string what = "malloc:" + std::to_string(n) + ":" + how;
+        expect_clean_ending(run_faulty(command, {what, 0}), command[0] + " " + what);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qkv
