@@ -36,10 +36,10 @@ void* operator new(size_t n, std::align_val_t align) {
   const auto a = static_cast<size_t>(align);
   return checked(fails() ? nullptr : std::aligned_alloc(a, (n + a - 1) / a * a));
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace qkv {
 namespace {
