@@ -1,4 +1,4 @@
-// What every benchmark shares: contestants timed turn by turn, and the machine's own limits.
+// What every benchmark shares: contestants that take turns, and the machine's own limits.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Turns {
   std::function<void()> after_round = nullptr;
 };
 
-/// Times the contestants turn by turn, so that noise hits all of them: in each round every one runs for about a slice,
+/// Times the contestants in turns, so that noise hits all of them: in each round every one runs for about a slice,
 /// after one run that brings its data into the caches.
 void take_turns(std::vector<Contestant>& who, const Turns& how);
 
