@@ -1,17 +1,19 @@
 // Attention: the whole case table is verified, then the shapes people use are timed; useful GFLOP/s, share of the
 // FMA peak, and with TRIXIE set the ratio to the best of PyTorch and ONNX Runtime, timed alternating with qkv's.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/bench.h"
-#include "bench/peer_process.h"
+#include "qkv/app/bench/harness.h"
+#include "qkv/app/bench/peer_process.h"
 #include "qkv/base/parallel.h"
 #include "qkv/io/json.h"
 #include "qkv/kernels/machine.h"
@@ -22,11 +24,6 @@ namespace {
 
 using cases::AttentionCase;
 using cases::AttentionData;
-
-double seconds_now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
 
 // Largest difference relative to the largest finite expected value.
 double difference(const std::vector<float>& got, const std::vector<double>& want) {
@@ -70,38 +67,6 @@ bool verify_all() {
   return right;
 }
 
-// One contestant's mean seconds of a call, each time it is asked.
-struct Contestant {
-  std::string name;
-  std::function<double(double seconds)> run;
-  std::vector<double> samples;
-
-  double best() const { return *std::min_element(samples.begin(), samples.end()); }
-  double median() const {
-    std::vector<double> sorted = samples;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted[sorted.size() / 2];
-  }
-};
-
-// Each round's a / b, sorted.
-std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> all;
-  for (size_t i = 0; i < a.size(); ++i) all.push_back(a[i] / b[i]);
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
-double run_for(const std::function<void()>& call, double seconds) {
-  call();
-  const double start = seconds_now();
-  for (int64_t calls = 1;; ++calls) {
-    call();
-    const double spent = seconds_now() - start;
-    if (spent >= seconds) return spent / static_cast<double>(calls);
-  }
-}
-
 double useful_flops(const AttentionCase& c, const AttentionData<float>& data, bool both) {
   const auto [B, H, Hkv, Lq, Lk, D, Dv] = c.dims;
   double keys = static_cast<double>(B * Lk);
@@ -138,14 +103,10 @@ class Bench {
 
   bool run() {
     if (!verify_all()) return false;
-    for (const Limits& limits : measure_limits(options_)) {
-      limits_ = limits;
-      set_num_threads(limits.threads);
-      peers_.clear();
-      for (const char* kind : {"torch", "ort"}) {
-        auto peer = PeerProcess::start(peer_command("attention_peers.py", {kind, std::to_string(limits.threads)}));
-        if (peer) peers_.push_back(std::move(peer));
-      }
+    for (const int threads : options_.threads) {
+      limits_ = measure_limits(threads, options_.json);
+      set_num_threads(threads);
+      start_peers();
       header();
       for (const AttentionCase& c : cases::timed_attention_cases()) {
         run_case(c, false);
@@ -156,6 +117,20 @@ class Bench {
   }
 
  private:
+  // PyTorch and ONNX Runtime inside the directory $TRIXIE, a Debian root that has them; none when it is not set.
+  void start_peers() {
+    peers_.clear();
+    const char* root = std::getenv("TRIXIE");
+    if (!root || !*root) return;
+    std::ifstream file(QKV_BENCH_PEERS "/attention_peers.py");
+    const std::string script{std::istreambuf_iterator<char>(file), {}};
+    const PythonSetup setup{.root = root, .threads = limits_.threads};
+    for (const char* kind : {"torch", "ort"}) {
+      peers_.push_back(std::make_unique<PeerProcess>(
+          python_command(setup, blas_builds(setup).front(), script, {kind, std::to_string(limits_.threads)})));
+    }
+  }
+
   void header() const {
     if (options_.json) return;
     std::printf("\n%-44s %7s %10s %8s %5s", "case", "threads", "ms", "GFLOP/s", "peak");
@@ -172,31 +147,24 @@ class Bench {
     const auto outputs = data.outputs();
     const auto grads = data.grads();
     std::vector<Contestant> all;
-    all.push_back({"qkv",
-                   [&](double seconds) {
-                     return run_for(
-                         [&] {
-                           rotation.next(data);
-                           kernels::attention_forward(data.in, outputs);
-                           if (both) kernels::attention_backward(data.in, grads);
-                         },
-                         seconds);
-                   },
-                   {}});
+    const auto call = [&] {
+      rotation.next(data);
+      kernels::attention_forward(data.in, outputs);
+      if (both) kernels::attention_backward(data.in, grads);
+    };
+    all.push_back({"qkv", [&](int64_t times) { return seconds_of(call, times); }});
     add_peers(c, both, data, rotation.sets, all);
     const double bytes = 4.0 * static_cast<double>(B * Hkv * Lk * (D + Dv));
     std::vector<double> reading;  // seconds to read as much without computing, each round
-    const double slice = Lq >= 2048 ? 0.01 : 0.03;
-    for (int round = 0; round < (Lq >= 8192 ? std::min(3, options_.rounds) : options_.rounds); ++round) {
-      for (Contestant& who : all) {
-        // The threads of the one before spin on for a while: those of ONNX Runtime for 30 ms, at full load.
-        if (all.size() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        who.samples.push_back(who.run(slice));
-      }
-      if (rotated(c)) {
-        reading.push_back(bytes / kernels::measure_read_bandwidth(limits_.threads, kernels::kBeyondCaches, 1));
-      }
-    }
+    // The threads of the one before spin on for a while: those of ONNX Runtime for 30 ms, at full load.
+    take_turns(
+        all, {.rounds = Lq >= 8192 ? std::min(3, options_.rounds) : options_.rounds,
+              .slice = Lq >= 2048 ? 0.01 : 0.03,
+              .rest = 0.05,
+              .after_round = [&] {
+                if (!rotated(c)) return;
+                reading.push_back(bytes / kernels::measure_read_bandwidth(limits_.threads, kernels::kBeyondCaches, 1));
+              }});
     report(name, useful_flops(c, data, both), bytes, all, reading);
   }
 
@@ -217,24 +185,18 @@ class Bench {
       if (answer.empty()) continue;
       const Json ways = parse_json(answer, {.where = "the peer's answer"});
       for (const std::string way : ways) {
-        all.push_back({way,
-                       [&peer, way](double seconds) {
-                         const std::string answer = peer->ask("run " + way + " " + std::to_string(seconds));
-                         return answer.empty() ? 1e9 : std::strtod(answer.c_str(), nullptr);
-                       },
-                       {}});
+        all.push_back({way, [&peer, way](int64_t times) {
+                         const std::string seconds = peer->ask("run " + way + " " + std::to_string(times));
+                         return seconds.empty() ? 1e9 : std::strtod(seconds.c_str(), nullptr);
+                       }});
       }
     }
   }
 
   void report(const std::string& name, double flops, double bytes, const std::vector<Contestant>& all,
               const std::vector<double>& reading) const {
-    // The best peer is the one with the least median. (The least of a round's would be the luckiest of several, on a
-    // machine that is not quiet, against the one run of qkv.)
-    const auto faster = [](const Contestant& a, const Contestant& b) { return a.median() < b.median(); };
-    std::vector<double> ratio, share;
-    if (all.size() > 1) ratio = ratios(std::min_element(all.begin() + 1, all.end(), faster)->samples, all[0].samples);
-    if (!reading.empty()) share = ratios(reading, all[0].samples);
+    const std::vector<double> ratio = ratios(all);
+    const std::vector<double> share = reading.empty() ? reading : ratios(reading, all[0].seconds);
     const double best = all[0].best();
     const auto spread = [](const std::vector<double>& sorted) {
       return nlohmann::json{sorted.front(), sorted[sorted.size() / 2], sorted.back()};

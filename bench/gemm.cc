@@ -11,6 +11,7 @@
 
 #include "bench/bench.h"
 #include "bench/gemm_peers.h"
+#include "qkv/app/bench/harness.h"
 #include "qkv/base/parallel.h"
 #include "qkv/base/rng.h"
 
@@ -99,34 +100,37 @@ bool run_case(const Case& s, const Options& options, const Limits& limits, const
       std::string(s.layout) + " " + std::to_string(s.M) + "," + std::to_string(s.K) + "," + std::to_string(s.N);
   if (name.find(options.only) == std::string::npos) return true;
   Problem p(s);
-  std::vector<Runner> runners = {{"qkv", [&] { kernels::gemm(p.args); }}};
-  for (const auto& peer : peers) runners.push_back({peer.name, [&] { peer.gemm(p.args); }});
-  for (const auto& r : runners) {
+  std::vector<Contestant> who;
+  const auto add = [&](const std::string& by, const std::function<void()>& call) {
+    who.push_back({by, [call](int64_t times) { return seconds_of(call, times); }});
+  };
+  add("qkv", [&] { kernels::gemm(p.args); });
+  for (const auto& peer : peers) add(peer.name, [&] { peer.gemm(p.args); });
+  for (const Contestant& r : who) {
     std::fill(p.c.begin(), p.c.end(), 0.0f);
-    r.run();
+    r.run(1);
     const double error = p.error(), allowed = 3e-6 * std::sqrt(static_cast<double>(s.K)) + 1e-6;
     if (error <= allowed) continue;
     std::fprintf(stderr, "%s: %s is off by %g (allowed %g)\n", name.c_str(), r.name.c_str(), error, allowed);
     if (r.name == "qkv") return false;
   }
-  const auto timings = time_interleaved(runners, options.rounds);
+  take_turns(who, {.rounds = options.rounds, .slice = 0.005});
   const double work = 2.0 * static_cast<double>(s.M) * static_cast<double>(s.K) * static_cast<double>(s.N) / 1e9;
   double best_peer = 0, best_peer_median = 0;
-  for (size_t i = 1; i < timings.size(); ++i) {
-    best_peer = std::max(best_peer, work / timings[i].best);
-    best_peer_median = std::max(best_peer_median, work / timings[i].median);
+  for (size_t i = 1; i < who.size(); ++i) {
+    best_peer = std::max(best_peer, work / who[i].best());
+    best_peer_median = std::max(best_peer_median, work / who[i].median());
   }
-  const double mine = work / timings[0].best, median = work / timings[0].median;
+  const double mine = work / who[0].best(), median = work / who[0].median();
   if (options.json) {
-    for (size_t i = 0; i < timings.size(); ++i)
+    for (const Contestant& one : who)
       std::printf(
           "{\"case\":\"gemm %s\",\"threads\":%d,\"who\":\"%s\",\"best_ms\":%.6f,\"median_ms\":%.6f,\"gflops\":%.2f}\n",
-          name.c_str(), limits.threads, runners[i].name.c_str(), timings[i].best * 1e3, timings[i].median * 1e3,
-          work / timings[i].best);
+          name.c_str(), limits.threads, one.name.c_str(), one.best() * 1e3, one.median() * 1e3, work / one.best());
   } else {
-    std::printf("%-20s %7d %10.4f %8.1f %5.0f%%", name.c_str(), limits.threads, timings[0].best * 1e3, mine,
+    std::printf("%-20s %7d %10.4f %8.1f %5.0f%%", name.c_str(), limits.threads, who[0].best() * 1e3, mine,
                 100 * mine / (limits.flops / 1e9));
-    for (size_t i = 1; i < timings.size(); ++i) std::printf(" %9.1f", work / timings[i].best);
+    for (size_t i = 1; i < who.size(); ++i) std::printf(" %9.1f", work / who[i].best());
     if (peers.size() > 0) std::printf("   %5.2f  %5.2f", mine / best_peer, median / best_peer_median);
     std::printf("\n");
   }
@@ -136,9 +140,9 @@ bool run_case(const Case& s, const Options& options, const Limits& limits, const
 
 int run(const Options& options) {
   bool right = true;
-  const auto limits = measure_limits(options);
-  for (const auto& l : limits) {
-    set_num_threads(l.threads);
+  for (const int threads : options.threads) {
+    const Limits l = measure_limits(threads, options.json);
+    set_num_threads(threads);
     const auto peers = load_peers(l.threads);
     if (!options.json) {
       std::printf("\n%-20s %7s %10s %8s %6s", "M,K,N", "threads", "ms", "GFLOP/s", "peak");

@@ -1,6 +1,7 @@
 // The public face of the qkv library: tensors, ops, attention, modules, models, optimizers, schedules, files, threads.
 #pragma once
 
+#include "qkv/base/activation.h"
 #include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/base/names.h"

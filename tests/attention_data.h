@@ -126,7 +126,7 @@ class AttentionData {
 
   void draw_rule() {
     const auto [B, H, Hkv, Lq, Lk, D, Dv] = c_.dims;
-    kernels::ScoreRule<T>& r = in.rule;
+    kernels::ScoreArgs<T>& r = in.rule;
     r.scale = static_cast<T>(static_cast<float>(c_.scale > 0 ? c_.scale : 1 / std::sqrt(static_cast<double>(D))));
     r.softcap = static_cast<T>(c_.softcap);
     r.causal = c_.causal;
@@ -173,7 +173,7 @@ class AttentionData {
   }
 
   bool sees(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    const kernels::ScoreRule<T>& r = in.rule;
+    const kernels::ScoreArgs<T>& r = in.rule;
     const int64_t p = i + (r.batch_offsets ? r.batch_offsets[b] : r.offset);
     if (r.key_lens && j >= r.key_lens[b * r.lens_b_stride + i * r.lens_q_stride]) return false;
     if (r.causal && j > p) return false;

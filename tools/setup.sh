@@ -5,7 +5,7 @@ qkv_say() { printf 'qkv: %s\n' "$*" >&2; }
 # Packages of Debian 12 behind the program, and behind its tests.
 QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-json3-dev libcli11-dev
   libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev zlib1g-dev fonts-dejavu-core"
-QKV_TEST_PACKAGES="libgtest-dev libbenchmark-dev clang-format python3"
+QKV_TEST_PACKAGES="libgtest-dev clang-format python3"
 QKV_PAGE_TEST_PACKAGES="chromium"
 QKV_SANITIZE_PACKAGES="clang libclang-rt-14-dev llvm"
 QKV_LINT_PACKAGES="clang-tidy doxygen"

@@ -1,12 +1,12 @@
 """Attention in PyTorch or ONNX Runtime, timed on demand: bench_attention starts it and asks over a pipe.
 
-usage: python3 attention_peers.py torch|ort THREADS
+usage: OMP_NUM_THREADS=N python3 attention_peers.py torch|ort
 
 Requests, one per line, answered with one JSON line each:
   case {"pass": "forward" | "both", "B":, "H":, "Lq":, "Lk":, "D":, "causal":, "lens": [..], "sets":}
       prepares it; answers the names of the ways to compute it
-  run NAME SECONDS
-      runs it for about so long; answers the mean seconds of one call
+  run NAME TIMES
+      runs it so often; answers the mean seconds of one call
 """
 import json
 import math
@@ -14,11 +14,7 @@ import os
 import sys
 import time
 
-KIND, THREADS = sys.argv[1], sys.argv[2]
-if os.environ.get("QKV_PEER_THREADS") != THREADS:  # libraries read these when they are loaded
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "QKV_PEER_THREADS"):
-        os.environ[name] = THREADS
-    os.execv(sys.executable, [sys.executable] + sys.argv)
+KIND, THREADS = sys.argv[1], os.environ["OMP_NUM_THREADS"]
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # whatever a library prints must not mix with the answers
@@ -125,15 +121,11 @@ def ort_case(c):
     return ways
 
 
-def run_for(fn, seconds):
-    fn()
-    calls, start = 0, time.perf_counter()
-    while True:
+def mean_seconds(fn, times):
+    start = time.perf_counter()
+    for _ in range(times):
         fn()
-        calls += 1
-        spent = time.perf_counter() - start
-        if spent >= seconds:
-            return spent / calls
+    return (time.perf_counter() - start) / times
 
 
 ways, kept = {}, []
@@ -145,6 +137,6 @@ for line in sys.stdin:
         ways = (torch_case if KIND == "torch" else ort_case)(json.loads(rest))
         answer = list(ways)
     else:
-        name, _, seconds = rest.rpartition(" ")
-        answer = run_for(ways[name], float(seconds))
+        name, _, times = rest.rpartition(" ")
+        answer = mean_seconds(ways[name], int(times))
     print(json.dumps(answer), file=answers, flush=True)

@@ -10,7 +10,6 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/io/file.h"
-#include "qkv/kernels/machine.h"
 #include "qkv/kernels/simd_target.h"
 #include "qkv/view/text.h"
 
@@ -18,6 +17,7 @@ namespace qkv::app {
 namespace {
 
 using bench::BenchCase;
+using bench::Limits;
 using bench::Measured;
 
 struct BenchOptions {
@@ -28,37 +28,13 @@ struct BenchOptions {
   std::vector<int> threads;
 };
 
-// The machine with this many threads: operations and bytes per second.
-struct Limits {
-  int threads = 1;
-  double flops = 0, bytes = 0;
-};
-
-Limits measure_limits(int threads, bool json) {
-  const Limits l{threads, kernels::measure_fma_peak(threads), kernels::measure_read_bandwidth(threads)};
-  if (json) {
-    const nlohmann::json row = {{"case", "limits"},
-                                {"target", kernels::simd_target()},
-                                {"threads", threads},
-                                {"gflops", l.flops / 1e9},
-                                {"read_gb_per_s", l.bytes / 1e9}};
-    std::printf("%s\n", row.dump().c_str());
-  } else {
-    std::printf("%s, %d thread%s: FMA peak %.0f GFLOP/s, reads %.1f GB/s\n", kernels::simd_target().c_str(), threads,
-                threads == 1 ? "" : "s", l.flops / 1e9, l.bytes / 1e9);
-  }
-  std::fflush(stdout);
-  return l;
-}
-
-std::optional<bench::TorchSetup> torch_setup(const BenchOptions& o) {
+std::optional<bench::PythonSetup> torch_setup(const BenchOptions& o) {
   const char* root = std::getenv("TRIXIE");
-  bench::TorchSetup setup;
+  bench::PythonSetup setup;
   setup.avx2 = o.target == "AVX2";
   if (!o.python.empty()) {
     setup.python = o.python;
   } else if (root && *root) {
-    setup.python = "python3";
     setup.root = root;
   } else {
     return std::nullopt;
@@ -85,7 +61,7 @@ nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limit
     for (const double s : who.seconds) one["ms"].push_back(s * 1e3);
     one["memory_mib"] = who.memory / 1048576;
   }
-  const std::vector<double> ratios = m.ratios();
+  const std::vector<double> ratios = bench::ratios(m.who);
   if (!ratios.empty()) row["ratio"] = {ratios.front(), ratios[ratios.size() / 2], ratios.back()};
   return row;
 }
@@ -109,7 +85,7 @@ void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
     std::printf("  %s  %s ms  %.0f MiB\n", m.who[i].name.c_str(), three(m.who[i].median() * 1e3).c_str(),
                 m.who[i].memory / 1048576);
   }
-  const std::vector<double> ratios = m.ratios();
+  const std::vector<double> ratios = bench::ratios(m.who);
   if (!ratios.empty()) {
     std::printf("  %.2f times as fast as PyTorch [%.2f, %.2f]\n", ratios[ratios.size() / 2], ratios.front(),
                 ratios.back());
@@ -195,7 +171,7 @@ int run_bench(const Arguments& arguments) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");
-  cli.add_option("--torch", o.python, "a Python with torch, measured alternating with qkv")->type_name("PYTHON");
+  cli.add_option("--torch", o.python, "a Python with torch, measured turn by turn with qkv")->type_name("PYTHON");
   cli.add_option("--only", o.only, "one case, by its name")->type_name("CASE");
   cli.add_option("--data", o.folders,
                  "text of the epochs: Multi30k's layout, or wiki.txt in it; may be repeated [generated]")
@@ -207,7 +183,7 @@ int run_bench(const Arguments& arguments) {
       ->type_name("NAME");
   cli.add_option("--out", o.out, "growth: a folder for the pictures [none]")->type_name("DIR");
   cli.add_flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
-  cli.add_flag("--json", o.json, "one JSON object per line");
+  cli.add_flag("--json", o.json, "one JSON object a line");
   if (!parse(cli, arguments)) return 0;
   check_only(o);
   if (!o.target.empty()) kernels::force_simd_target(o.target);
@@ -217,7 +193,7 @@ int run_bench(const Arguments& arguments) {
   }
   for (const int threads : o.threads) {
     set_num_threads(threads);
-    const Limits limits = measure_limits(threads, o.json);
+    const Limits limits = bench::measure_limits(threads, o.json);
     o.what == "growth" ? run_growth(o, limits) : run_cases(o, limits);
   }
   return 0;

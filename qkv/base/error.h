@@ -1,4 +1,4 @@
-// The exceptions qkv throws at its boundaries; kernels below are noexcept.
+// The exceptions qkv throws at its boundaries; besides them, std::bad_alloc when there is no memory.
 #pragma once
 
 #include <stdexcept>

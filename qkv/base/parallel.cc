@@ -4,16 +4,25 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#define QKV_HAS_FORK 1
+#endif
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "qkv/base/budget.h"
+#include "qkv/base/error.h"
 
 namespace qkv {
 namespace {
@@ -46,17 +55,20 @@ void leave_cpu(int) {}
 class Pool {
  public:
   explicit Pool(int threads) : ranges_(static_cast<size_t>(threads)) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
-  }
-  ~Pool() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-      epoch_.fetch_add(1);
+    try {
+      workers_.reserve(ranges_.size());
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
+    } catch (const std::system_error& e) {
+      const size_t got = workers_.size() + 1;
+      stop();
+      throw Error("[threads] " + std::to_string(threads) + " threads wanted, the system gives " + std::to_string(got) +
+                  " (" + e.code().message() + "); use fewer");
+    } catch (...) {
+      stop();
+      throw;
     }
-    wake_.notify_all();
-    for (auto& w : workers_) w.join();
   }
+  ~Pool() { stop(); }
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
@@ -82,10 +94,20 @@ class Pool {
     drain(0);
     open_.store(false);
     while (active_.load() != 0) pause();
-    if (error_) std::rethrow_exception(error_);
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+      epoch_.fetch_add(1);
+    }
+    wake_.notify_all();
+    for (auto& w : workers_) w.join();
+  }
+
   static void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -155,23 +177,44 @@ class Pool {
   std::exception_ptr error_;
 };
 
-// The one process-wide object of qkv: threads are a property of the machine, and no result depends on them.
+// The one process-wide object of qkv: threads are a property of the machine, and no result depends on them. A job holds
+// the pool it runs on, so that another may take its place meanwhile.
 std::mutex pool_mutex;
-std::unique_ptr<Pool> pool_instance;
+std::shared_ptr<Pool> pool_instance;
 std::atomic<int> pool_size{0};  // of pool_instance, 0 before there is one: asked for by every op, so without a lock
 
 int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-Pool& pool() {
+// Threads do not survive fork: the child forgets the pool without touching it, and makes one of the same size.
+void forget_pool() {
+  alignas(std::shared_ptr<Pool>) static unsigned char forgotten[sizeof(std::shared_ptr<Pool>)];
+  new (forgotten) std::shared_ptr<Pool>(std::move(pool_instance));
+  pool_mutex.unlock();
+}
+
+std::shared_ptr<Pool> made(int threads) {
+  [[maybe_unused]] static const bool once =
+      (detail::at_fork([] { pool_mutex.lock(); }, [] { pool_mutex.unlock(); }, forget_pool), true);
+  return std::make_shared<Pool>(threads);
+}
+
+std::shared_ptr<Pool> pool() {
   std::lock_guard lock(pool_mutex);
   if (!pool_instance) {
-    pool_instance = std::make_unique<Pool>(default_threads());
+    pool_instance = made(num_threads());
     pool_size = pool_instance->size();
   }
-  return *pool_instance;
+  return pool_instance;
 }
 
 }  // namespace
+
+void detail::at_fork([[maybe_unused]] void (*prepare)(), [[maybe_unused]] void (*parent)(),
+                     [[maybe_unused]] void (*child)()) {
+#if defined(QKV_HAS_FORK)
+  if (pthread_atfork(prepare, parent, child) != 0) throw std::bad_alloc();
+#endif
+}
 
 int num_threads() {
   const int size = pool_size.load(std::memory_order_relaxed);
@@ -179,10 +222,12 @@ int num_threads() {
 }
 
 void set_num_threads(int n) {
+  n = std::max(1, n);
+  std::shared_ptr<Pool> before;  // let go of after the lock: a job may still run on it
   std::lock_guard lock(pool_mutex);
-  if (pool_instance && pool_instance->size() == std::max(1, n)) return;
-  pool_instance = std::make_unique<Pool>(std::max(1, n));
-  pool_size = pool_instance->size();
+  if (pool_instance && pool_instance->size() == n) return;
+  before = std::exchange(pool_instance, made(n));
+  pool_size = n;
 }
 
 void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {
@@ -195,7 +240,7 @@ void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {
     }
     return;
   }
-  pool().run(tasks, fn, closure);
+  pool()->run(tasks, fn, closure);
 }
 
 }  // namespace qkv

@@ -9,18 +9,23 @@ namespace qkv {
 
 /// Number of threads parallel_for uses, the caller included. Defaults to the hardware's.
 int num_threads();
-/// Sets it (at least 1). Not to be called from inside a parallel_for.
+/// Sets it (at least 1), also while other threads compute: what they have begun ends with the threads it began with.
+/// Throws Error when the system does not give so many threads; the number then stays as it was.
 void set_num_threads(int n);
 
 namespace detail {
+/// pthread_atfork where there is such a thing.
+void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 using TaskFn = void (*)(void* closure, int64_t task);
 void run_tasks(int64_t tasks, TaskFn fn, void* closure);
 }  // namespace detail
 
 /// Calls fn(i) once for every i in [0, tasks), each on one thread, in no particular order.
 /// Cut work into tasks of a fixed size, so that no result depends on the number of threads.
-/// Nested calls run inline. The first exception thrown by a task is rethrown here. Once the caller's budget
-/// (qkv/base/budget.h) is spent, the rest is left undone: check_budget() before using what was computed.
+/// Nested calls run inline. The first exception thrown by a task is rethrown here, when no task runs any more. Throws
+/// Error, before the first task, when the threads cannot be started. A child of fork() starts threads of its own.
+/// Once the caller's budget (qkv/base/budget.h) is spent, the rest is left undone: check_budget() before using what was
+/// computed.
 template <class Fn>
 void parallel_for(int64_t tasks, Fn&& fn) {
   using F = std::remove_reference_t<Fn>;

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <new>
 
 #include "qkv/base/budget.h"
+#include "qkv/base/parallel.h"
 
 namespace qkv {
 namespace {
@@ -17,12 +18,12 @@ constexpr size_t kAlign = 64;
 constexpr size_t kLooser = 2;              // classes a block may be too large by
 constexpr int64_t kAlwaysKept = 64 << 20;  // bytes
 
-// Class c holds blocks of (4 + c % 4) << (c / 4) units of 64 bytes.
-size_t class_bytes(size_t c) { return ((4 + c % 4) << (c / 4)) * kAlign; }
+// Class c holds blocks of (4 + c % 4) << (c / 4) units of 64 bytes; the last ones are as large as memory can be.
+constexpr size_t kClasses = 4 * (std::numeric_limits<size_t>::digits - 9);
+constexpr size_t class_bytes(size_t c) { return ((4 + c % 4) << (c / 4)) * kAlign; }
 
 size_t class_of(size_t bytes) {
-  constexpr size_t kMost = size_t{1} << 60;  // beyond any memory, and far from where the sizes of classes overflow
-  if (bytes > kMost) throw std::bad_alloc();
+  if (bytes > class_bytes(kClasses - 1)) throw std::bad_alloc();
   const size_t units = (bytes + kAlign - 1) / kAlign;
   if (units <= 4) return 0;
   const size_t octave = static_cast<size_t>(std::bit_width(units - 1)) - 3;  // (4..7) << octave < units
@@ -31,23 +32,23 @@ size_t class_of(size_t bytes) {
   return c;
 }
 
-// A free block holds the next one of its class: giving memory back takes none, so destructors can do it.
+// A free block begins with the address of the next one of its class, so that giving one back needs no memory.
 struct FreeBlock {
   FreeBlock* next;
 };
 
 struct Cache {
   std::mutex mutex;
-  std::array<FreeBlock*, 256> free_blocks{};
+  std::array<FreeBlock*, kClasses> free_blocks{};
   MemoryUse use;
 
-  void* pop(size_t c) {
-    FreeBlock* const block = free_blocks[c];
+  void* take(size_t c) {
+    FreeBlock* block = free_blocks[c];
     free_blocks[c] = block->next;
     use.cached -= static_cast<int64_t>(class_bytes(c));
     return block;
   }
-  void push(size_t c, void* block) noexcept {
+  void give_back(size_t c, void* block) {
     free_blocks[c] = new (block) FreeBlock{free_blocks[c]};
     use.cached += static_cast<int64_t>(class_bytes(c));
   }
@@ -55,7 +56,7 @@ struct Cache {
   // Frees the largest blocks first until at most `most` bytes are kept.
   void release(int64_t most) {
     for (size_t c = free_blocks.size(); c-- > 0;) {
-      while (free_blocks[c] != nullptr && use.cached > most) std::free(pop(c));
+      while (free_blocks[c] && use.cached > most) ::operator delete (take(c), std::align_val_t{kAlign});
     }
   }
 
@@ -63,15 +64,27 @@ struct Cache {
   size_t fitting(size_t size_class) const {
     const size_t end = std::min(size_class + kLooser + 1, free_blocks.size());
     for (size_t c = size_class; c < end; ++c) {
-      if (free_blocks[c] != nullptr) return c;
+      if (free_blocks[c]) return c;
     }
     return free_blocks.size();
   }
 };
 
 Cache& cache() {
-  static Cache* c = new Cache;  // never destroyed: tensors may outlive static destructors
+  static Cache* c = [] {
+    auto* made = new Cache;  // never destroyed: tensors may outlive static destructors
+    detail::at_fork([] { cache().mutex.lock(); }, [] { cache().mutex.unlock(); }, [] { cache().mutex.unlock(); });
+    return made;
+  }();
   return *c;
+}
+
+// When the system has no more, the cache gives back what it keeps.
+void* from_system(Cache& c, size_t bytes) {
+  void* block = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
+  if (block) return block;
+  c.release(0);
+  return ::operator new (bytes, std::align_val_t{kAlign});
 }
 
 }  // namespace
@@ -84,16 +97,11 @@ Storage::Storage(size_t bytes) : data_(nullptr), size_class_(class_of(bytes)) {
   const auto block = static_cast<int64_t>(class_bytes(size_class_));
   check_budget(c.use.live + block);
   if (found < c.free_blocks.size()) {
-    data_ = c.pop(found);
+    data_ = c.take(found);
   } else {
     // Batches of ever new shapes must not leave blocks of every class behind: all together stay near the peak.
     c.release(std::max(kAlwaysKept, c.use.peak + c.use.peak / 8 - c.use.live - block));
-    data_ = std::aligned_alloc(kAlign, static_cast<size_t>(block));
-    if (data_ == nullptr) {  // what the cache keeps for later is needed now
-      c.release(0);
-      data_ = std::aligned_alloc(kAlign, static_cast<size_t>(block));
-    }
-    if (data_ == nullptr) throw std::bad_alloc();
+    data_ = from_system(c, static_cast<size_t>(block));
     ++c.use.system_allocations;
   }
   c.use.live += block;
@@ -111,7 +119,7 @@ Storage::~Storage() {
   const auto block = static_cast<int64_t>(class_bytes(size_class_));
   Cache& c = cache();
   std::lock_guard lock(c.mutex);
-  c.push(size_class_, data_);
+  c.give_back(size_class_, data_);
   c.use.live -= block;
 }
 

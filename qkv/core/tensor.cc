@@ -1,7 +1,9 @@
 // Tensor: creation, views, element access, conversion.
 #include "qkv/core/tensor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
@@ -13,11 +15,14 @@ const char* name_of(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
 
 namespace {
 
+// What memory could ever hold in f64.
+constexpr int64_t kMostElements = std::min<int64_t>(int64_t{1} << 48, std::numeric_limits<ptrdiff_t>::max() / 8);
+
 void check_sizes(const Shape& shape) {
   int64_t n = 1;
   for (int64_t s : shape) {
     if (s < 0) throw ShapeError("[tensor] negative size in " + shape.str());
-    if (__builtin_mul_overflow(n, s, &n) || n > (int64_t{1} << 48)) {
+    if (__builtin_mul_overflow(n, std::max<int64_t>(1, s), &n) || n > kMostElements) {
       throw ShapeError("[tensor] too large: " + shape.str());
     }
   }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv {
 namespace {

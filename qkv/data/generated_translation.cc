@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "qkv/base/utf8.h"
 #include "qkv/data/german_grammar.h"
-#include "qkv/data/utf8.h"
 
 namespace qkv {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv::grammar {
 namespace {

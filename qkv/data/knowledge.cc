@@ -6,8 +6,8 @@
 #include <set>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/text_file.h"
-#include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
 #include "qkv/io/json.h"
 

@@ -7,7 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/rng.h"
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv {
 namespace {

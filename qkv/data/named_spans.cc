@@ -6,8 +6,8 @@
 #include <string>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/knowledge.h"
-#include "qkv/data/utf8.h"
 
 namespace qkv {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "qkv/base/error.h"
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv {
 namespace {

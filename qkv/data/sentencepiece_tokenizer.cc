@@ -11,8 +11,8 @@
 #include <unordered_map>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/sentencepiece_check.h"
-#include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
 
 namespace qkv {

@@ -5,9 +5,9 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/rng.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/batching.h"
 #include "qkv/data/text_file.h"
-#include "qkv/data/utf8.h"
 
 namespace qkv {
 namespace {

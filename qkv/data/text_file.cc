@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/inflate.h"
-#include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
 
 namespace qkv {

@@ -6,9 +6,10 @@
 #include <unordered_map>
 
 #include "qkv/base/error.h"
+#include "qkv/base/names.h"
 #include "qkv/base/parallel.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/sentencepiece_tokenizer.h"
-#include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
 #include "qkv/io/json.h"
 
@@ -232,11 +233,16 @@ std::string join_words(std::span<const std::string> words) {
   return text;
 }
 
+const std::vector<std::string>& tokenizer_kinds() {
+  static const std::vector<std::string> kinds{"unigram", "bpe", "word", "char"};
+  return kinds;
+}
+
 std::shared_ptr<const Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions& options) {
   if (options.kind == "unigram" || options.kind == "bpe") return train_sentencepiece(lines, options);
   if (options.kind == "word") return train_words(lines, options);
   if (options.kind == "char") return train_chars(lines, options);
-  throw ConfigError("unknown tokenizer '" + options.kind + "'; expected unigram, bpe, word or char");
+  throw ConfigError("unknown tokenizer '" + options.kind + "'; expected " + listed(tokenizer_kinds(), " or "));
 }
 
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& folder, const std::string& name) {

@@ -22,7 +22,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// "unigram", "bpe", "word" or "char".
+  /// One of tokenizer_kinds().
   virtual std::string kind() const = 0;
   virtual int64_t size() const = 0;
   /// The ids of a text, without begin and end marks. Never throws: what the vocabulary lacks becomes kUnknownId.
@@ -38,8 +38,11 @@ class Tokenizer {
   virtual void save(const std::string& folder, const std::string& name) const = 0;
 };
 
+/// "unigram", "bpe", "word", "char".
+const std::vector<std::string>& tokenizer_kinds();
+
 struct TokenizerOptions {
-  std::string kind = "unigram";  // "unigram", "bpe", "word", "char"
+  std::string kind = "unigram";  // one of tokenizer_kinds()
   int64_t vocabulary = 8000;     // at most this many pieces, the four marks included
   int64_t min_count = 1;         // words and characters seen less often become kUnknownId
   bool lowercase = false;        // words only

@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 using V = FloatVec;
 
 // The elements at row r, or zero without data.
-HWY_INLINE V load_or_zero(const RowsOf<const float>& rows, int64_t r, int64_t j, int64_t count) {
+HWY_INLINE V load_or_zero(const RowMajor<const float>& rows, int64_t r, int64_t j, int64_t count) {
   return rows.data ? load_n(rows.row(r) + j, count) : hn::Zero(FloatTag());
 }
 
@@ -126,21 +126,21 @@ int64_t block_of(int64_t H) { return 4096 / (H > 0 && H < 4096 ? H : 4096); }
 
 }  // namespace
 
-void lstm_step(const LstmStep<float>& s) noexcept {
+void lstm_step(const LstmStep<float>& s) {
   parallel_blocks(s.rows, block_of(s.H), [&](int64_t b, int64_t e) { HWY_DYNAMIC_DISPATCH(lstm_rows)(s, b, e); });
 }
 
-void lstm_step_backward(const LstmStepBackward<float>& s) noexcept {
+void lstm_step_backward(const LstmStepBackward<float>& s) {
   parallel_blocks(s.rows, block_of(s.H), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(lstm_rows_backward)(s, b, e);
   });
 }
 
-void gru_step(const GruStep<float>& s) noexcept {
+void gru_step(const GruStep<float>& s) {
   parallel_blocks(s.rows, block_of(s.H), [&](int64_t b, int64_t e) { HWY_DYNAMIC_DISPATCH(gru_rows)(s, b, e); });
 }
 
-void gru_step_backward(const GruStepBackward<float>& s) noexcept {
+void gru_step_backward(const GruStepBackward<float>& s) {
   parallel_blocks(s.rows, block_of(s.H), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(gru_rows_backward)(s, b, e);
   });

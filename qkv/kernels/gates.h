@@ -7,7 +7,7 @@ namespace qkv::kernels {
 
 /// Row r starts at data + r*stride. Rows of different arguments may live in larger matrices.
 template <class T>
-struct RowsOf {
+struct RowMajor {
   T* data = nullptr;
   int64_t stride = 0;
   T* row(int64_t r) const { return data + r * stride; }
@@ -20,9 +20,9 @@ struct RowsOf {
 template <class T>
 struct LstmStep {
   int64_t rows = 0, H = 0;
-  RowsOf<T> gates;         // [rows, 4H]
-  RowsOf<const T> c_prev;  // [rows, H]
-  RowsOf<T> c, h;          // [rows, H]
+  RowMajor<T> gates;         // [rows, 4H]
+  RowMajor<const T> c_prev;  // [rows, H]
+  RowMajor<T> c, h;          // [rows, H]
 };
 
 /// Gradients of one LSTM step, given d_h and the d_c that came from the step after (null data: zero).
@@ -31,11 +31,11 @@ struct LstmStep {
 template <class T>
 struct LstmStepBackward {
   int64_t rows = 0, H = 0;
-  RowsOf<const T> gates;      // [rows, 4H], forward's activations
-  RowsOf<const T> c_prev, c;  // [rows, H]
-  RowsOf<const T> d_h, d_c;   // [rows, H]
-  RowsOf<T> d_gates;          // [rows, 4H]
-  RowsOf<T> d_c_prev;         // [rows, H]
+  RowMajor<const T> gates;      // [rows, 4H], forward's activations
+  RowMajor<const T> c_prev, c;  // [rows, H]
+  RowMajor<const T> d_h, d_c;   // [rows, H]
+  RowMajor<T> d_gates;          // [rows, 4H]
+  RowMajor<T> d_c_prev;         // [rows, H]
 };
 
 /// One GRU step (PyTorch's): x_gates = W_ih x + b_ih and h_gates = W_hh h + b_hh hold [r | z | n], each [H].
@@ -44,10 +44,10 @@ struct LstmStepBackward {
 template <class T>
 struct GruStep {
   int64_t rows = 0, H = 0;
-  RowsOf<const T> x_gates, h_gates;  // [rows, 3H]
-  RowsOf<const T> h_prev;            // [rows, H]
-  RowsOf<T> saved;                   // [rows, 4H]
-  RowsOf<T> h;                       // [rows, H]
+  RowMajor<const T> x_gates, h_gates;  // [rows, 3H]
+  RowMajor<const T> h_prev;            // [rows, H]
+  RowMajor<T> saved;                   // [rows, 4H]
+  RowMajor<T> h;                       // [rows, H]
 };
 
 /// Gradients of one GRU step.
@@ -57,18 +57,18 @@ struct GruStep {
 template <class T>
 struct GruStepBackward {
   int64_t rows = 0, H = 0;
-  RowsOf<const T> saved;   // [rows, 4H]
-  RowsOf<const T> h_prev;  // [rows, H]
-  RowsOf<const T> d_h;     // [rows, H]
-  RowsOf<T> d_x_gates;     // [rows, 3H]
-  RowsOf<T> d_h_gates;     // [rows, 3H]
-  RowsOf<T> d_h_prev;      // [rows, H]
+  RowMajor<const T> saved;   // [rows, 4H]
+  RowMajor<const T> h_prev;  // [rows, H]
+  RowMajor<const T> d_h;     // [rows, H]
+  RowMajor<T> d_x_gates;     // [rows, 3H]
+  RowMajor<T> d_h_gates;     // [rows, 3H]
+  RowMajor<T> d_h_prev;      // [rows, H]
 };
 
-void lstm_step(const LstmStep<float>& args) noexcept;
-void lstm_step_backward(const LstmStepBackward<float>& args) noexcept;
-void gru_step(const GruStep<float>& args) noexcept;
-void gru_step_backward(const GruStepBackward<float>& args) noexcept;
+void lstm_step(const LstmStep<float>& args);
+void lstm_step_backward(const LstmStepBackward<float>& args);
+void gru_step(const GruStep<float>& args);
+void gru_step_backward(const GruStepBackward<float>& args);
 
 // The specification: plain loops, for float and double.
 namespace reference {
@@ -81,5 +81,11 @@ void gru_step(const GruStep<T>& args) noexcept;
 template <class T>
 void gru_step_backward(const GruStepBackward<T>& args) noexcept;
 }  // namespace reference
+
+// f64 takes the specification itself.
+inline void lstm_step(const LstmStep<double>& args) { reference::lstm_step(args); }
+inline void lstm_step_backward(const LstmStepBackward<double>& args) { reference::lstm_step_backward(args); }
+inline void gru_step(const GruStep<double>& args) { reference::gru_step(args); }
+inline void gru_step_backward(const GruStepBackward<double>& args) { reference::gru_step_backward(args); }
 
 }  // namespace qkv::kernels

@@ -118,8 +118,8 @@ int64_t block_of(int64_t cols) { return std::max<int64_t>(1, 8192 / std::max<int
 int64_t sum_block_of(int64_t rows) { return std::max<int64_t>(64, (rows + 63) / 64); }
 
 float* partial_sums(int64_t n) {
-  thread_local detail::Scratch scratch;
-  float* sums = scratch.get(n);
+  thread_local GrowingBuffer buffer;
+  float* sums = buffer.get(n);
   std::fill(sums, sums + n, 0.0f);
   return sums;
 }
@@ -131,13 +131,13 @@ void add_parts(const float* part, int64_t parts, int64_t cols, float* out) {
 
 }  // namespace
 
-void layer_norm(const LayerNorm<float>& l) noexcept {
+void layer_norm(const LayerNorm<float>& l) {
   parallel_blocks(l.rows, block_of(l.cols), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(layer_norm_block)(l, b, e);
   });
 }
 
-void layer_norm_backward(const LayerNormBackward<float>& l) noexcept {
+void layer_norm_backward(const LayerNormBackward<float>& l) {
   const int64_t block = sum_block_of(l.rows), parts = (l.rows + block - 1) / block;
   if (parts == 0) return;
   float* gamma = partial_sums(2 * parts * l.cols);
@@ -152,7 +152,7 @@ void layer_norm_backward(const LayerNormBackward<float>& l) noexcept {
   add_parts(beta, parts, l.cols, l.d_beta);
 }
 
-void sum_rows(const SumRows<float>& s) noexcept {
+void sum_rows(const SumRows<float>& s) {
   if (!s.accumulate) std::fill(s.out, s.out + s.cols, 0.0f);
   const int64_t block = sum_block_of(s.rows), parts = (s.rows + block - 1) / block;
   float* sums = parts > 0 ? partial_sums(parts * s.cols) : nullptr;

@@ -82,11 +82,11 @@ void slices(const ParameterSlice<float>& all, const F& f) {
 
 }  // namespace
 
-void adamw_step(const AdamWRule& rule, const ParameterSlice<float>& slice) noexcept {
+void adamw_step(const AdamWRule& rule, const ParameterSlice<float>& slice) {
   slices(slice, [&](const ParameterSlice<float>& s) { HWY_DYNAMIC_DISPATCH(adamw_block)(rule, s); });
 }
 
-void sgd_step(const SgdRule& rule, const ParameterSlice<float>& slice) noexcept {
+void sgd_step(const SgdRule& rule, const ParameterSlice<float>& slice) {
   slices(slice, [&](const ParameterSlice<float>& s) { HWY_DYNAMIC_DISPATCH(sgd_block)(rule, s); });
 }
 

@@ -35,8 +35,8 @@ struct ParameterSlice {
   T* v = nullptr;
 };
 
-void adamw_step(const AdamWRule& rule, const ParameterSlice<float>& slice) noexcept;
-void sgd_step(const SgdRule& rule, const ParameterSlice<float>& slice) noexcept;
+void adamw_step(const AdamWRule& rule, const ParameterSlice<float>& slice);
+void sgd_step(const SgdRule& rule, const ParameterSlice<float>& slice);
 
 // The specification: plain loops, for float and double.
 namespace reference {
@@ -45,5 +45,11 @@ void adamw_step(const AdamWRule& rule, const ParameterSlice<T>& slice) noexcept;
 template <class T>
 void sgd_step(const SgdRule& rule, const ParameterSlice<T>& slice) noexcept;
 }  // namespace reference
+
+// f64 takes the specification itself.
+inline void adamw_step(const AdamWRule& rule, const ParameterSlice<double>& slice) {
+  reference::adamw_step(rule, slice);
+}
+inline void sgd_step(const SgdRule& rule, const ParameterSlice<double>& slice) { reference::sgd_step(rule, slice); }
 
 }  // namespace qkv::kernels

@@ -32,9 +32,6 @@ void unary_forward_block(Unary op, const float* x, float* y, int64_t n) {
     case Unary::sigmoid:
       return map(
           n, y, [d](V a) HWY_ATTR { return sigmoid_v(d, a); }, x);
-    case Unary::silu:
-      return map(
-          n, y, [d](V a) HWY_ATTR { return hn::Mul(a, sigmoid_v(d, a)); }, x);
     case Unary::exp:
       return map(
           n, y, [d](V a) HWY_ATTR { return exp_v(d, a); }, x);
@@ -48,10 +45,6 @@ void unary_backward_block(Unary op, const float* saved, const float* d_y, float*
   const auto gelu = [d](V s, V g) HWY_ATTR { return hn::Mul(g, gelu_slope_v(d, s)); };
   const auto tanh = [one](V s, V g) HWY_ATTR { return hn::Mul(g, hn::NegMulAdd(s, s, one)); };
   const auto sigmoid = [one](V s, V g) HWY_ATTR { return hn::Mul(g, hn::Mul(s, hn::Sub(one, s))); };
-  const auto silu = [d, one](V s, V g) HWY_ATTR {
-    const V p = sigmoid_v(d, s);  // p (1 + s (1 - p))
-    return hn::Mul(g, hn::Mul(p, hn::MulAdd(s, hn::Sub(one, p), one)));
-  };
   const auto exp = [](V s, V g) HWY_ATTR { return hn::Mul(g, s); };
   switch (op) {
     case Unary::relu:
@@ -62,8 +55,6 @@ void unary_backward_block(Unary op, const float* saved, const float* d_y, float*
       return map(n, d_x, tanh, saved, d_y);
     case Unary::sigmoid:
       return map(n, d_x, sigmoid, saved, d_y);
-    case Unary::silu:
-      return map(n, d_x, silu, saved, d_y);
     case Unary::exp:
       return map(n, d_x, exp, saved, d_y);
   }
@@ -92,56 +83,9 @@ void dropout_block(const DropoutRule& rule, uint32_t key, const float* x, const 
     map(n, y, plain, x);
 }
 
-void axpy_block(float a, const float* x, float* y, int64_t n) {
-  const V factor = hn::Set(FloatTag(), a);
-  map(
-      n, y, [factor](V u, V v) HWY_ATTR { return hn::MulAdd(factor, u, v); }, x, static_cast<const float*>(y));
-}
-
-void scale_block(float a, const float* x, float* y, int64_t n) {
-  const V factor = hn::Set(FloatTag(), a);
-  map(
-      n, y, [factor](V u) HWY_ATTR { return hn::Mul(factor, u); }, x);
-}
-
 void add_block(const float* x, const float* y, float* z, int64_t n) {
   map(
       n, z, [](V u, V v) HWY_ATTR { return hn::Add(u, v); }, x, y);
-}
-
-void subtract_block(const float* x, const float* y, float* z, int64_t n) {
-  map(
-      n, z, [](V u, V v) HWY_ATTR { return hn::Sub(u, v); }, x, y);
-}
-
-void multiply_block(const float* x, const float* y, float* z, int64_t n) {
-  map(
-      n, z, [](V u, V v) HWY_ATTR { return hn::Mul(u, v); }, x, y);
-}
-
-void multiply_add_block(const float* x, const float* y, float* z, int64_t n) {
-  map(
-      n, z, [](V u, V v, V w) HWY_ATTR { return hn::MulAdd(u, v, w); }, x, y, static_cast<const float*>(z));
-}
-
-// Partial sums in f32 over 1,024 elements, then in double.
-template <class F, class... X>
-HWY_INLINE double long_sum(int64_t n, const F& f, const X*... x) {
-  constexpr int64_t kPart = 1024;
-  double total = 0;
-  for (int64_t i = 0; i < n; i += kPart)
-    total += static_cast<double>(reduce_sum(std::min(kPart, n - i), f, (x + i)...));
-  return total;
-}
-
-double sum_block(const float* x, int64_t n) {
-  return long_sum(
-      n, [](V u) HWY_ATTR { return u; }, x);
-}
-
-double dot_block(const float* x, const float* y, int64_t n) {
-  return long_sum(
-      n, [](V u, V v) HWY_ATTR { return hn::Mul(u, v); }, x, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -155,14 +99,7 @@ namespace {
 HWY_EXPORT(unary_forward_block);
 HWY_EXPORT(unary_backward_block);
 HWY_EXPORT(dropout_block);
-HWY_EXPORT(axpy_block);
-HWY_EXPORT(scale_block);
 HWY_EXPORT(add_block);
-HWY_EXPORT(subtract_block);
-HWY_EXPORT(multiply_block);
-HWY_EXPORT(multiply_add_block);
-HWY_EXPORT(sum_block);
-HWY_EXPORT(dot_block);
 
 constexpr int64_t kBlock = 16384;  // 64 KiB an array: enough to be worth a thread's while
 
@@ -172,31 +109,19 @@ void blocks(int64_t n, const F& f) {
   parallel_blocks(n, kBlock, [&](int64_t begin, int64_t end) { f(begin, end - begin); });
 }
 
-// Σ f(begin, count) over at most kParts blocks whose size depends on n alone, added up in order.
-template <class F>
-double sum_of_blocks(int64_t n, const F& f) {
-  constexpr int64_t kParts = 256;
-  const int64_t block = std::max(kBlock, (n + kParts - 1) / kParts);
-  double part[kParts] = {};
-  parallel_blocks(n, block, [&](int64_t begin, int64_t end) { part[begin / block] = f(begin, end - begin); });
-  double total = 0;
-  for (const double p : part) total += p;
-  return total;
-}
-
 }  // namespace
 
-void unary_forward(Unary op, const float* x, float* y, int64_t n) noexcept {
+void unary_forward(Unary op, const float* x, float* y, int64_t n) {
   blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(unary_forward_block)(op, x + i, y + i, m); });
 }
 
-void unary_backward(Unary op, const float* saved, const float* d_y, float* d_x, int64_t n) noexcept {
+void unary_backward(Unary op, const float* saved, const float* d_y, float* d_x, int64_t n) {
   blocks(n, [&](int64_t i, int64_t m) {
     HWY_DYNAMIC_DISPATCH(unary_backward_block)(op, saved + i, d_y + i, d_x + i, m);
   });
 }
 
-void dropout_add(const DropoutRule& rule, const float* x, const float* residual, float* y, int64_t n) noexcept {
+void dropout_add(const DropoutRule& rule, const float* x, const float* residual, float* y, int64_t n) {
   constexpr int64_t kRun = DropoutRule::kBlock;
   blocks(n, [&](int64_t begin, int64_t count) {
     for (int64_t i = begin; i < begin + count; i += kRun) {
@@ -207,42 +132,10 @@ void dropout_add(const DropoutRule& rule, const float* x, const float* residual,
   });
 }
 
-void dropout(const DropoutRule& rule, const float* x, float* y, int64_t n) noexcept {
-  dropout_add(rule, x, nullptr, y, n);
-}
+void dropout(const DropoutRule& rule, const float* x, float* y, int64_t n) { dropout_add(rule, x, nullptr, y, n); }
 
-void axpy(float a, const float* x, float* y, int64_t n) noexcept {
-  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(axpy_block)(a, x + i, y + i, m); });
-}
-
-void scale(float a, const float* x, float* y, int64_t n) noexcept {
-  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(scale_block)(a, x + i, y + i, m); });
-}
-
-void add(const float* x, const float* y, float* z, int64_t n) noexcept {
+void add(const float* x, const float* y, float* z, int64_t n) {
   blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(add_block)(x + i, y + i, z + i, m); });
-}
-
-void subtract(const float* x, const float* y, float* z, int64_t n) noexcept {
-  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(subtract_block)(x + i, y + i, z + i, m); });
-}
-
-void multiply(const float* x, const float* y, float* z, int64_t n) noexcept {
-  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(multiply_block)(x + i, y + i, z + i, m); });
-}
-
-void multiply_add(const float* x, const float* y, float* z, int64_t n) noexcept {
-  blocks(n, [&](int64_t i, int64_t m) { HWY_DYNAMIC_DISPATCH(multiply_add_block)(x + i, y + i, z + i, m); });
-}
-
-double sum(const float* x, int64_t n) noexcept {
-  return sum_of_blocks(n, [&](int64_t i, int64_t m) { return HWY_DYNAMIC_DISPATCH(sum_block)(x + i, m); });
-}
-
-double squared_norm(const float* x, int64_t n) noexcept { return dot(x, x, n); }
-
-double dot(const float* x, const float* y, int64_t n) noexcept {
-  return sum_of_blocks(n, [&](int64_t i, int64_t m) { return HWY_DYNAMIC_DISPATCH(dot_block)(x + i, y + i, m); });
 }
 
 }  // namespace qkv::kernels

@@ -177,37 +177,37 @@ int64_t block_of(int64_t cols) { return std::max<int64_t>(1, 8192 / std::max<int
 
 }  // namespace
 
-void softmax_rows(const SoftmaxRows<float>& s) noexcept {
+void softmax_rows(const SoftmaxRows<float>& s) {
   parallel_blocks(s.rows, block_of(s.cols), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(softmax_block)(s, b, e);
   });
 }
 
-void log_softmax_rows(const SoftmaxRows<float>& s) noexcept {
+void log_softmax_rows(const SoftmaxRows<float>& s) {
   parallel_blocks(s.rows, block_of(s.cols), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(log_softmax_block)(s, b, e);
   });
 }
 
-void softmax_rows_backward(const SoftmaxRowsBackward<float>& s) noexcept {
+void softmax_rows_backward(const SoftmaxRowsBackward<float>& s) {
   parallel_blocks(s.rows, block_of(s.cols), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(softmax_backward_block)(s, b, e);
   });
 }
 
-void log_softmax_rows_backward(const SoftmaxRowsBackward<float>& s) noexcept {
+void log_softmax_rows_backward(const SoftmaxRowsBackward<float>& s) {
   parallel_blocks(s.rows, block_of(s.cols), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(log_softmax_backward_block)(s, b, e);
   });
 }
 
-void cross_entropy(const CrossEntropy<float>& c) noexcept {
+void cross_entropy(const CrossEntropy<float>& c) {
   parallel_blocks(c.rows, block_of(c.V), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(cross_entropy_block)(c, b, e);
   });
 }
 
-void cross_entropy_backward(const CrossEntropy<float>& c) noexcept {
+void cross_entropy_backward(const CrossEntropy<float>& c) {
   parallel_blocks(c.rows, block_of(c.V), [&](int64_t b, int64_t e) {
     HWY_DYNAMIC_DISPATCH(cross_entropy_backward_block)(c, b, e);
   });

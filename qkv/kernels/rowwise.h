@@ -88,16 +88,16 @@ struct SumRows {
 };
 
 /// Like softmax_rows: y = x - log Σ e^x over the first lens[r] columns, -inf at and past lens[r].
-void log_softmax_rows(const SoftmaxRows<float>& args) noexcept;
-void softmax_rows(const SoftmaxRows<float>& args) noexcept;
-void softmax_rows_backward(const SoftmaxRowsBackward<float>& args) noexcept;
-void log_softmax_rows_backward(const SoftmaxRowsBackward<float>& args) noexcept;
-void layer_norm(const LayerNorm<float>& args) noexcept;
-void layer_norm_backward(const LayerNormBackward<float>& args) noexcept;
-void cross_entropy(const CrossEntropy<float>& args) noexcept;
+void log_softmax_rows(const SoftmaxRows<float>& args);
+void softmax_rows(const SoftmaxRows<float>& args);
+void softmax_rows_backward(const SoftmaxRowsBackward<float>& args);
+void log_softmax_rows_backward(const SoftmaxRowsBackward<float>& args);
+void layer_norm(const LayerNorm<float>& args);
+void layer_norm_backward(const LayerNormBackward<float>& args);
+void cross_entropy(const CrossEntropy<float>& args);
 /// d_logits alone, from logits and forward's lse (read, not written).
-void cross_entropy_backward(const CrossEntropy<float>& args) noexcept;
-void sum_rows(const SumRows<float>& args) noexcept;
+void cross_entropy_backward(const CrossEntropy<float>& args);
+void sum_rows(const SumRows<float>& args);
 
 // The specification: plain loops with sums in double, for float and double.
 namespace reference {
@@ -120,5 +120,18 @@ void cross_entropy_backward(const CrossEntropy<T>& args) noexcept;
 template <class T>
 void sum_rows(const SumRows<T>& args) noexcept;
 }  // namespace reference
+
+// f64 takes the specification itself.
+inline void log_softmax_rows(const SoftmaxRows<double>& args) { reference::log_softmax_rows(args); }
+inline void softmax_rows(const SoftmaxRows<double>& args) { reference::softmax_rows(args); }
+inline void softmax_rows_backward(const SoftmaxRowsBackward<double>& args) { reference::softmax_rows_backward(args); }
+inline void log_softmax_rows_backward(const SoftmaxRowsBackward<double>& args) {
+  reference::log_softmax_rows_backward(args);
+}
+inline void layer_norm(const LayerNorm<double>& args) { reference::layer_norm(args); }
+inline void layer_norm_backward(const LayerNormBackward<double>& args) { reference::layer_norm_backward(args); }
+inline void cross_entropy(const CrossEntropy<double>& args) { reference::cross_entropy(args); }
+inline void cross_entropy_backward(const CrossEntropy<double>& args) { reference::cross_entropy_backward(args); }
+inline void sum_rows(const SumRows<double>& args) { reference::sum_rows(args); }
 
 }  // namespace qkv::kernels

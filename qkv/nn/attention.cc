@@ -79,7 +79,7 @@ Tensor attend(const Tensor& query, const AttentionPlan& plan, const AttentionCal
   if (call.bias.defined()) rule.bias = call.bias;
   const Tensor q = project_queries(query, plan);
   trace_attention(q, plan.keys, rule, call, ctx);
-  return attend(q, call.queries, plan, rule);
+  return context_of(q, call.queries, plan, rule);
 }
 
 void trace_attention(const Tensor& q, const Tensor& keys, const ScoreRule& rule, const AttentionCall& call,

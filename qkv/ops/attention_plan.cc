@@ -18,7 +18,7 @@ Tensor project_queries(const Tensor& s, const AttentionPlan& plan) {
   return reshape(q, {q.dim(0), plan.heads, D});
 }
 
-Tensor attend(const Tensor& q, const Ragged& queries, const AttentionPlan& plan, ScoreRule rule) {
+Tensor context_of(const Tensor& q, const Ragged& queries, const AttentionPlan& plan, ScoreRule rule) {
   rule.q_offsets = queries.offsets();
   rule.k_offsets = plan.memory.offsets();
   const Tensor a = attention(q, plan.keys, plan.values, rule);  // [Tq, heads, Dv]

@@ -26,8 +26,8 @@ struct AttentionPlan {
 /// q of every query s [Tq, C] → [Tq, heads, D]. Throws ShapeError when the widths do not fit.
 Tensor project_queries(const Tensor& s, const AttentionPlan& plan);
 
-/// Context of every query: s [Tq, C], packed as `queries` says, sequence b of it attending to sequence b of the memory
-/// → [Tq, width]. `rule` is the plan's, possibly with causality, window or bias added by the caller.
-Tensor attend(const Tensor& q, const Ragged& queries, const AttentionPlan& plan, ScoreRule rule);
+/// Context of every projected query: q [Tq, heads, D], packed as `queries` says, sequence b of it attending to sequence
+/// b of the memory → [Tq, width]. `rule` is the plan's, possibly with causality, window or bias added by the caller.
+Tensor context_of(const Tensor& q, const Ragged& queries, const AttentionPlan& plan, ScoreRule rule);
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// What the implementations of ops share: dtype dispatch, checks, sums of rows by index.
+// What the implementations of ops share: checks, dense copies, sums of rows by index.
 #pragma once
 
 #include <span>
@@ -7,19 +7,12 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
-#include "qkv/core/tensor.h"
+#include "qkv/core/dispatch.h"
 
 namespace qkv {
 
 /// Elements a task of an elementwise op works on: large enough to hide the hand-over, fixed so bits never change.
 constexpr int64_t kBlock = 1 << 14;
-
-/// fn(T{}) with T = float or double.
-template <class Fn>
-decltype(auto) dispatch(DType dtype, Fn&& fn) {
-  if (dtype == DType::f32) return fn(float{});
-  return fn(double{});
-}
 
 [[noreturn]] inline void shape_error(const char* op, const std::string& what) {
   throw ShapeError(std::string("[") + op + "] " + what);

@@ -69,19 +69,17 @@ Tensor unary(const char* op, const Tensor& x, kernels::Unary f) {
   check_defined(op, x);
   const Tensor in = dense(x);
   Tensor out = Tensor::empty(x.shape(), x.dtype());
-  if (x.dtype() == DType::f32) {
-    kernels::unary_forward(f, in.f32(), out.f32(), in.numel());
-  } else {
-    kernels::reference::unary_forward(f, in.f64(), out.f64(), in.numel());
-  }
+  dispatch(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    kernels::unary_forward(f, in.data<T>(), out.data<T>(), in.numel());
+  });
   return record(op, out, {x}, [f, saved = kernels::saves_output(f) ? out : in](const Tensor& d_out, Grads& d) {
     const Tensor g = dense(d_out);
     Tensor d_x = Tensor::empty(saved.shape(), saved.dtype());
-    if (saved.dtype() == DType::f32) {
-      kernels::unary_backward(f, saved.f32(), g.f32(), d_x.f32(), saved.numel());
-    } else {
-      kernels::reference::unary_backward(f, saved.f64(), g.f64(), d_x.f64(), saved.numel());
-    }
+    dispatch(saved.dtype(), [&](auto t) {
+      using T = decltype(t);
+      kernels::unary_backward(f, saved.data<T>(), g.data<T>(), d_x.data<T>(), saved.numel());
+    });
     d.add(0, d_x);
   });
 }
@@ -96,11 +94,10 @@ kernels::DropoutRule dropout_rule(const char* op, double p, uint64_t seed) {
 Tensor dropped(const Tensor& x, const kernels::DropoutRule& rule) {
   const Tensor in = dense(x);
   Tensor out = Tensor::empty(x.shape(), x.dtype());
-  if (x.dtype() == DType::f32) {
-    kernels::dropout(rule, in.f32(), out.f32(), in.numel());
-  } else {
-    kernels::reference::dropout(rule, in.f64(), out.f64(), in.numel());
-  }
+  dispatch(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    kernels::dropout(rule, in.data<T>(), out.data<T>(), in.numel());
+  });
   return out;
 }
 
@@ -175,11 +172,10 @@ Tensor dropout_add(const Tensor& x_in, const Tensor& residual_in, double p, uint
   }
   const Tensor x = dense(x_in), residual = dense(residual_in);
   Tensor out = Tensor::empty(x.shape(), x.dtype());
-  if (x.dtype() == DType::f32) {
-    kernels::dropout_add(rule, x.f32(), residual.f32(), out.f32(), out.numel());
-  } else {
-    kernels::reference::dropout_add(rule, x.f64(), residual.f64(), out.f64(), out.numel());
-  }
+  dispatch(x.dtype(), [&](auto t) {
+    using T = decltype(t);
+    kernels::dropout_add(rule, x.data<T>(), residual.data<T>(), out.data<T>(), out.numel());
+  });
   return record("dropout_add", out, {x_in, residual_in}, [rule](const Tensor& d_out, Grads& d) {
     if (d.wants(0)) d.add(0, rule.threshold == 0 ? d_out : dropped(d_out, rule));
     d.add(1, d_out);

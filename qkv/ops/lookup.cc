@@ -9,7 +9,7 @@ namespace qkv {
 namespace {
 
 // rows[i] = table[ids[i]], zero where an id is -1.
-Tensor take_rows(const char* op, const Tensor& table_in, std::span<const int64_t> ids, int64_t lowest) {
+Tensor look_up(const char* op, const Tensor& table_in, std::span<const int64_t> ids, int64_t lowest) {
   check_defined(op, table_in);
   if (table_in.rank() != 2) shape_error(op, "expected a table [V,C], got " + table_in.shape().str());
   const Tensor table = dense(table_in);
@@ -61,8 +61,8 @@ void add_rows_at(const Tensor& rows, std::span<const int64_t> ids, Tensor table)
   });
 }
 
-Tensor embedding(const Tensor& table, std::span<const int64_t> ids) { return take_rows("embedding", table, ids, 0); }
+Tensor embedding(const Tensor& table, std::span<const int64_t> ids) { return look_up("embedding", table, ids, 0); }
 
-Tensor gather_rows(const Tensor& x, std::span<const int64_t> rows) { return take_rows("gather_rows", x, rows, -1); }
+Tensor gather_rows(const Tensor& x, std::span<const int64_t> rows) { return look_up("gather_rows", x, rows, -1); }
 
 }  // namespace qkv

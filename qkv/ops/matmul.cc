@@ -19,34 +19,21 @@ struct Operand {
 // C (+)= op(A)·op(B) with C [M, N] at c's offset.
 void product(const Operand& a, const Operand& b, Tensor& c, int64_t c_offset, const int64_t (&mnk)[3],
              bool accumulate) {
-  const auto [M, N, K] = mnk;
-  if (c.dtype() == DType::f32) {
-    kernels::gemm({.M = M,
-                   .N = N,
-                   .K = K,
-                   .a = a.t.f32() + a.offset,
-                   .lda = a.ld,
-                   .a_transposed = a.transposed,
-                   .b = b.t.f32() + b.offset,
-                   .ldb = b.ld,
-                   .b_transposed = b.transposed,
-                   .c = c.f32() + c_offset,
-                   .ldc = N,
-                   .accumulate = accumulate});
-    return;
-  }
-  const double *pa = a.t.f64() + a.offset, *pb = b.t.f64() + b.offset;
-  double* pc = c.f64() + c_offset;
-  for (int64_t i = 0; i < M; ++i) {
-    for (int64_t j = 0; j < N; ++j) {
-      double s = accumulate ? pc[i * N + j] : 0;
-      for (int64_t k = 0; k < K; ++k) {
-        s +=
-            (a.transposed ? pa[k * a.ld + i] : pa[i * a.ld + k]) * (b.transposed ? pb[j * b.ld + k] : pb[k * b.ld + j]);
-      }
-      pc[i * N + j] = s;
-    }
-  }
+  dispatch(c.dtype(), [&](auto t) {
+    using T = decltype(t);
+    kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
+                                         .N = mnk[1],
+                                         .K = mnk[2],
+                                         .a = a.t.data<T>() + a.offset,
+                                         .lda = a.ld,
+                                         .a_transposed = a.transposed,
+                                         .b = b.t.data<T>() + b.offset,
+                                         .ldb = b.ld,
+                                         .b_transposed = b.transposed,
+                                         .c = c.data<T>() + c_offset,
+                                         .ldc = mnk[1],
+                                         .accumulate = accumulate});
+  });
 }
 
 // Calls fn(a_offset, b_offset, c_offset) for every matrix of a broadcast batch.
@@ -87,10 +74,6 @@ Shape matmul_shape(const Tensor& a, const Tensor& b) {
   return out;
 }
 
-kernels::Activation kernel_activation(Act act) { return static_cast<kernels::Activation>(act); }
-static_assert(static_cast<int>(Act::sigmoid) == static_cast<int>(kernels::Activation::sigmoid));
-static_assert(static_cast<int>(Act::gelu) == static_cast<int>(kernels::Activation::gelu));
-
 kernels::Unary unary_of(Act act) {
   switch (act) {
     case Act::gelu:
@@ -122,42 +105,36 @@ constexpr int64_t kFewRows = 4, kWeightRows = 64;
 // out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, Tensor& out, Tensor& pre) {
   const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
-  if (x.dtype() == DType::f32) {
-    // A few rows are a matter of reading the weights: even shares of them for the threads.
-    const int64_t block = M <= kFewRows ? kWeightRows : O;
+  // A few rows are a matter of reading the weights: even shares of them for the threads.
+  const int64_t block = M <= kFewRows ? kWeightRows : O;
+  dispatch(x.dtype(), [&](auto t) {
+    using T = decltype(t);
     parallel_blocks(O, block, [&](int64_t begin, int64_t end) {
-      kernels::gemm({.M = M,
-                     .N = end - begin,
-                     .K = I,
-                     .a = x.f32(),
-                     .lda = I,
-                     .b = w.f32() + begin * I,
-                     .ldb = I,
-                     .b_transposed = true,
-                     .c = out.f32() + begin,
-                     .ldc = O,
-                     .bias = bias.defined() ? bias.f32() + begin : nullptr,
-                     .activation = kernel_activation(act),
-                     .pre = pre.defined() ? pre.f32() + begin : nullptr});
+      kernels::gemm(kernels::GemmArgsOf<T>{.M = M,
+                                           .N = end - begin,
+                                           .K = I,
+                                           .a = x.data<T>(),
+                                           .lda = I,
+                                           .b = w.data<T>() + begin * I,
+                                           .ldb = I,
+                                           .b_transposed = true,
+                                           .c = out.data<T>() + begin,
+                                           .ldc = O,
+                                           .bias = bias.defined() ? bias.data<T>() + begin : nullptr,
+                                           .activation = act,
+                                           .pre = pre.defined() ? pre.data<T>() + begin : nullptr});
     });
-    return;
-  }
-  product({x, 0, I, false}, {w, 0, I, true}, out, 0, {M, O, I}, false);
-  double* p = out.f64();
-  for (int64_t i = 0; bias.defined() && i < M * O; ++i) p[i] += bias.f64()[i % O];
-  if (pre.defined()) std::copy(p, p + M * O, pre.f64());
-  if (act != Act::none) kernels::reference::unary_forward(unary_of(act), p, p, M * O);
+  });
 }
 
 // d_z of the activation; `saved` is z for gelu and the output otherwise.
 Tensor through_activation(Act act, const Tensor& saved, const Tensor& d_out) {
   if (act == Act::none) return d_out;
   Tensor d_z = Tensor::empty(saved.shape(), saved.dtype());
-  if (saved.dtype() == DType::f32) {
-    kernels::unary_backward(unary_of(act), saved.f32(), d_out.f32(), d_z.f32(), d_z.numel());
-  } else {
-    kernels::reference::unary_backward(unary_of(act), saved.f64(), d_out.f64(), d_z.f64(), d_z.numel());
-  }
+  dispatch(saved.dtype(), [&](auto t) {
+    using T = decltype(t);
+    kernels::unary_backward(unary_of(act), saved.data<T>(), d_out.data<T>(), d_z.data<T>(), d_z.numel());
+  });
   return d_z;
 }
 
@@ -217,11 +194,7 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias, Act 
                     dispatch(d_z.dtype(), [&](auto t) {
                       using T = decltype(t);
                       const kernels::SumRows<T> args{M, O, d_z.data<T>(), d_b.data<T>(), !fresh};
-                      if constexpr (std::is_same_v<T, float>) {
-                        kernels::sum_rows(args);
-                      } else {
-                        kernels::reference::sum_rows(args);
-                      }
+                      kernels::sum_rows(args);
                     });
                   }
                 });

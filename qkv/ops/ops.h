@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "qkv/base/activation.h"
 #include "qkv/core/autograd.h"
 #include "qkv/core/tensor.h"
 
@@ -79,8 +80,6 @@ Tensor expand(const Tensor& x, const Shape& shape);
 /// a [..., M, K] · b [..., K, N] → [..., M, N]; leading axes broadcast.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
-/// What linear() applies to its result.
-enum class Act : uint8_t { none, relu, gelu, tanh, sigmoid };
 /// act(x Wᵀ + bias): x [..., I], weight [O, I], bias [O] or undefined → [..., O]. One pass over the output.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Act act = Act::none);
 

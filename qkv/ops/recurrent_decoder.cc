@@ -25,11 +25,7 @@ void attend_step(DecoderRun& run, int64_t t) {
   }
   const kernels::AttentionOutputs<T> out{heads_of<T>(matrix<T>(run.attended, at).data, run.heads, run.Dv),
                                          heads_of<T>(matrix<T>(run.lse, at).data, run.heads, 1)};
-  if constexpr (Use<T>::fast) {
-    kernels::attention_forward(step_inputs<T>(run, t), out);
-  } else {
-    kernels::reference::attention_forward(step_inputs<T>(run, t), out);
-  }
+  kernels::attention_forward(step_inputs<T>(run, t), out);
   if (run.plan.output_weight.defined()) {
     multiply_transposed<T>({n, run.W, A}, matrix<const T>(run.attended, at), matrix<const T>(run.plan.output_weight),
                            matrix<T>(run.context, at), false,
@@ -53,8 +49,8 @@ void forward(DecoderRun& run) {
       const LayerRun& below = run.layers[l - 1];
       LayerRun& layer = run.layers[l];
       if (run.inputs[l].defined()) {
-        Use<T>::dropout(dropout_at(run, l, t), matrix<const T>(below.h, below.current(t)).data,
-                        matrix<T>(run.inputs[l], at).data, n * below.H);
+        kernels::dropout(dropout_at(run, l, t), matrix<const T>(below.h, below.current(t)).data,
+                         matrix<T>(run.inputs[l], at).data, n * below.H);
       }
       multiply_transposed<T>({n, layer.gate_width(), below.H}, {layer_input<T>(run, l, t), below.H},
                              matrix<const T>(layer.w_ih), matrix<T>(layer.gates, at), false, layer.b_ih.data<T>());

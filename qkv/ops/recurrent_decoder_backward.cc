@@ -7,11 +7,7 @@ namespace {
 
 template <class T>
 void attention_gradients(const kernels::AttentionInputs<T>& in, const kernels::AttentionGrads<T>& grads) {
-  if constexpr (Use<T>::fast) {
-    kernels::attention_backward(in, grads);
-  } else {
-    kernels::reference::attention_backward(in, grads);
-  }
+  kernels::attention_backward(in, grads);
 }
 
 // What flows back through the run, time-major.
@@ -47,7 +43,7 @@ void attend_backward(const DecoderRun& run, Back& back, int64_t t) {
     multiply<T>({n, H, run.heads * run.D}, matrix<const T>(back.d_q, at), matrix<const T>(run.plan.query_weight),
                 matrix<T>(back.layers.back().d_h), true);
   } else {
-    Use<T>::add_to(matrix<const T>(back.d_q, at).data, back.layers.back().d_h.template data<T>(), n * H);
+    add_to<T>(matrix<const T>(back.d_q, at).data, back.layers.back().d_h.template data<T>(), n * H);
   }
 }
 
@@ -56,7 +52,7 @@ void backward_steps(const DecoderRun& run, Back& back) {
   for (int64_t t = run.batch.longest() - 1; t >= 0; --t) {
     const int64_t n = run.batch.time().count(t), at = run.top().first(t);
     if (back.d_out.defined()) {
-      Use<T>::add_to(matrix<const T>(back.d_out, at).data, back.layers.back().d_h.template data<T>(), n * run.top().H);
+      add_to<T>(matrix<const T>(back.d_out, at).data, back.layers.back().d_h.template data<T>(), n * run.top().H);
     }
     for (size_t l = run.layers.size() - 1; l > 0; --l) {
       const LayerRun &layer = run.layers[l], &below = run.layers[l - 1];
@@ -64,8 +60,8 @@ void backward_steps(const DecoderRun& run, Back& back) {
       T* d_input = back.d_input.data<T>();
       multiply<T>({n, below.H, layer.gate_width()}, matrix<const T>(back.layers[l].d_x_gates, at),
                   matrix<const T>(layer.w_ih), {d_input, below.H}, false);
-      if (run.inputs[l].defined()) Use<T>::dropout(dropout_at(run, l, t), d_input, d_input, n * below.H);
-      Use<T>::add_to(d_input, back.layers[l - 1].d_h.template data<T>(), n * below.H);
+      if (run.inputs[l].defined()) kernels::dropout(dropout_at(run, l, t), d_input, d_input, n * below.H);
+      add_to<T>(d_input, back.layers[l - 1].d_h.template data<T>(), n * below.H);
     }
     step_backward(run.layers[0], back.layers[0], t);
     attend_backward<T>(run, back, t);
@@ -74,7 +70,7 @@ void backward_steps(const DecoderRun& run, Back& back) {
 
 // d_weight = d_yᵀ·input over all steps.
 template <class T>
-void product_gradient(const Tensor& d_y, Matrix<const T> input, Grads& d, size_t weight) {
+void product_gradient(const Tensor& d_y, RowMajor<const T> input, Grads& d, size_t weight) {
   if (!d.wants(weight)) return;
   bool fresh = false;
   Tensor d_w = d.buffer(weight, fresh);
@@ -98,7 +94,7 @@ void bias_gradient(const Tensor& d_y, Grads& d, size_t bias) {
   if (!d.wants(bias)) return;
   bool fresh = false;
   Tensor d_b = d.buffer(bias, fresh);
-  Use<T>::sum_rows({d_y.dim(0), d_y.dim(1), d_y.data<T>(), d_b.data<T>(), !fresh});
+  kernels::sum_rows(kernels::SumRows<T>{d_y.dim(0), d_y.dim(1), d_y.data<T>(), d_b.data<T>(), !fresh});
 }
 
 template <class T>

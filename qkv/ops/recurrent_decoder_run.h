@@ -1,9 +1,7 @@
 // What the forward and backward passes of the attending decoder share. Not a public header.
 #pragma once
 
-#include <cmath>
-
-#include "qkv/kernels/attention/attention.h"
+#include "qkv/ops/attention_inputs.h"
 #include "qkv/ops/recurrent_decoder.h"
 #include "qkv/ops/recurrent_layer.h"
 
@@ -32,11 +30,6 @@ struct DecoderRun {
 };
 
 template <class T>
-Matrix<T> matrix(TensorOf<T>& t, int64_t first_row = 0, int64_t first_column = 0) {
-  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1) + first_column, t.dim(1)};
-}
-
-template <class T>
 kernels::Strided<T> heads_of(T* data, int64_t heads, int64_t width) {
   return {data, 0, width, heads * width};
 }
@@ -54,12 +47,7 @@ kernels::AttentionInputs<T> attention_inputs(const DecoderRun& run, const std::v
   }
   in.q_offsets = q_at.data();
   in.k_offsets = k_at.data();
-  const ScoreRule& rule = run.plan.rule;
-  const double plain = rule.additive.defined() ? 1.0 : 1.0 / std::sqrt(static_cast<double>(run.D));
-  in.rule.scale = static_cast<T>(rule.scale.value_or(plain));
-  in.rule.softcap = static_cast<T>(rule.softcap);
-  in.rule.normaliser = rule.normaliser;
-  in.rule.additive = rule.additive.defined() ? rule.additive.data<T>() : nullptr;
+  in.rule = score_args<T>(run.plan.rule, in.dims);
   return in;
 }
 

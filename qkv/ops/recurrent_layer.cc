@@ -49,23 +49,13 @@ Tensor state_buffer(const char* op, const char* name, const Tensor& initial, con
   return buffer;
 }
 
-template <class T>
-Matrix<T> matrix(TensorOf<T>& t, int64_t first_row = 0) {
-  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
-}
-
-template <class T>
-kernels::RowsOf<T> rows(TensorOf<T>& t, int64_t first_row) {
-  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1), t.dim(1)};
-}
-
-// Sequences [begin, end) in the order of time.
-struct Rows {
+// Sequences [begin, end) in the order of time, which walk through it together.
+struct Walk {
   int64_t begin = 0, end = 0;
 };
 
 // Those of them that reach step t.
-int64_t active(const LayerRun& run, const Rows& r, int64_t t) { return std::min(r.end, run.time->count(t)) - r.begin; }
+int64_t active(const LayerRun& run, const Walk& r, int64_t t) { return std::min(r.end, run.time->count(t)) - r.begin; }
 
 // Sequences that walk together: few enough for all threads to have some, enough for a product to be worth it. All of
 // them when the weights are too large to be read again by every block. A matter of the sizes alone.
@@ -75,11 +65,11 @@ int64_t walking_together(const LayerRun& run) {
   return std::min<int64_t>(32, (run.B + 1) / 2);
 }
 
-// rows(Rows) for every block.
+// fn(walk) for every block.
 template <class Fn>
 void for_walks(const LayerRun& run, const Fn& fn) {
   const int64_t block = std::max<int64_t>(1, walking_together(run));
-  parallel_blocks(run.B, block, [&](int64_t begin, int64_t end) { fn(Rows{begin, end}); });
+  parallel_blocks(run.B, block, [&](int64_t begin, int64_t end) { fn(Walk{begin, end}); });
 }
 
 Tensor transposed(const Tensor& w) {
@@ -104,7 +94,7 @@ Tensor transposed(const Tensor& w) {
 }
 
 template <class T>
-void forward(LayerRun& run, int64_t t, const Rows& r) {
+void forward(LayerRun& run, int64_t t, const Walk& r) {
   const int64_t n = active(run, r, t), H = run.H, G = run.gate_width();
   const int64_t at = run.first(t) + r.begin, before = run.previous(t) + r.begin, after = run.current(t) + r.begin;
   if (n <= 0) return;
@@ -112,70 +102,54 @@ void forward(LayerRun& run, int64_t t, const Rows& r) {
     multiply<T>({n, G, H}, matrix<const T>(run.h, before), matrix<const T>(run.w_hh_t), matrix<T>(run.gates, at), true);
     const kernels::LstmStep<T> step{.rows = n,
                                     .H = H,
-                                    .gates = rows<T>(run.gates, at),
-                                    .c_prev = rows<const T>(run.c, before),
-                                    .c = rows<T>(run.c, after),
-                                    .h = rows<T>(run.h, after)};
-    if constexpr (Use<T>::fast) {
-      kernels::lstm_step(step);
-    } else {
-      kernels::reference::lstm_step(step);
-    }
+                                    .gates = matrix<T>(run.gates, at),
+                                    .c_prev = matrix<const T>(run.c, before),
+                                    .c = matrix<T>(run.c, after),
+                                    .h = matrix<T>(run.h, after)};
+    kernels::lstm_step(step);
     return;
   }
   multiply<T>({n, G, H}, matrix<const T>(run.h, before), matrix<const T>(run.w_hh_t), matrix<T>(run.h_gate, r.begin),
               false, run.b_hh.data<T>());
   const kernels::GruStep<T> step{.rows = n,
                                  .H = H,
-                                 .x_gates = rows<const T>(run.gates, at),
-                                 .h_gates = rows<const T>(run.h_gate, r.begin),
-                                 .h_prev = rows<const T>(run.h, before),
-                                 .saved = run.training ? rows<T>(run.saved, at) : kernels::RowsOf<T>{},
-                                 .h = rows<T>(run.h, after)};
-  if constexpr (Use<T>::fast) {
-    kernels::gru_step(step);
-  } else {
-    kernels::reference::gru_step(step);
-  }
+                                 .x_gates = matrix<const T>(run.gates, at),
+                                 .h_gates = matrix<const T>(run.h_gate, r.begin),
+                                 .h_prev = matrix<const T>(run.h, before),
+                                 .saved = run.training ? matrix<T>(run.saved, at) : RowMajor<T>{},
+                                 .h = matrix<T>(run.h, after)};
+  kernels::gru_step(step);
 }
 
 template <class T>
-void backward(const LayerRun& run, LayerGradients& g, int64_t t, const Rows& r) {
+void backward(const LayerRun& run, LayerGradients& g, int64_t t, const Walk& r) {
   const int64_t n = active(run, r, t), H = run.H, G = run.gate_width();
   const int64_t at = run.first(t) + r.begin, before = run.previous(t) + r.begin, after = run.current(t) + r.begin;
   if (n <= 0) return;
   if (run.kind == CellKind::lstm) {
     const kernels::LstmStepBackward<T> step{.rows = n,
                                             .H = H,
-                                            .gates = rows<const T>(run.gates, at),
-                                            .c_prev = rows<const T>(run.c, before),
-                                            .c = rows<const T>(run.c, after),
-                                            .d_h = rows<const T>(g.d_h, r.begin),
-                                            .d_c = rows<const T>(g.d_c, r.begin),
-                                            .d_gates = rows<T>(g.d_x_gates, at),
-                                            .d_c_prev = rows<T>(g.d_c, r.begin)};
-    if constexpr (Use<T>::fast) {
-      kernels::lstm_step_backward(step);
-    } else {
-      kernels::reference::lstm_step_backward(step);
-    }
+                                            .gates = matrix<const T>(run.gates, at),
+                                            .c_prev = matrix<const T>(run.c, before),
+                                            .c = matrix<const T>(run.c, after),
+                                            .d_h = matrix<const T>(g.d_h, r.begin),
+                                            .d_c = matrix<const T>(g.d_c, r.begin),
+                                            .d_gates = matrix<T>(g.d_x_gates, at),
+                                            .d_c_prev = matrix<T>(g.d_c, r.begin)};
+    kernels::lstm_step_backward(step);
     multiply<T>({n, H, G}, matrix<const T>(g.d_x_gates, at), matrix<const T>(run.w_hh), matrix<T>(g.d_h, r.begin),
                 false);
     return;
   }
   const kernels::GruStepBackward<T> step{.rows = n,
                                          .H = H,
-                                         .saved = rows<const T>(run.saved, at),
-                                         .h_prev = rows<const T>(run.h, before),
-                                         .d_h = rows<const T>(g.d_h, r.begin),
-                                         .d_x_gates = rows<T>(g.d_x_gates, at),
-                                         .d_h_gates = rows<T>(g.d_h_gates, at),
-                                         .d_h_prev = rows<T>(g.d_h, r.begin)};
-  if constexpr (Use<T>::fast) {
-    kernels::gru_step_backward(step);
-  } else {
-    kernels::reference::gru_step_backward(step);
-  }
+                                         .saved = matrix<const T>(run.saved, at),
+                                         .h_prev = matrix<const T>(run.h, before),
+                                         .d_h = matrix<const T>(g.d_h, r.begin),
+                                         .d_x_gates = matrix<T>(g.d_x_gates, at),
+                                         .d_h_gates = matrix<T>(g.d_h_gates, at),
+                                         .d_h_prev = matrix<T>(g.d_h, r.begin)};
+  kernels::gru_step_backward(step);
   multiply<T>({n, H, G}, matrix<const T>(g.d_h_gates, at), matrix<const T>(run.w_hh), matrix<T>(g.d_h, r.begin), true);
 }
 
@@ -239,7 +213,7 @@ LayerRun start_layer(const char* op, CellKind kind, const Ragged& batch, const R
     run.b_ih = run.b_ih.clone();
     dispatch(dtype, [&](auto t) {
       using T = decltype(t);
-      Use<T>::add_to(run.b_hh.data<T>(), run.b_ih.data<T>(), G);
+      add_to<T>(run.b_hh.data<T>(), run.b_ih.data<T>(), G);
     });
   } else {
     run.h_gate = Tensor::empty({run.B, G}, dtype);
@@ -254,7 +228,7 @@ void step_forward(LayerRun& run, int64_t t) {
 
 void walk_forward(LayerRun& run) {
   dispatch(run.w_hh.dtype(), [&](auto type) {
-    for_walks(run, [&](const Rows& r) {
+    for_walks(run, [&](const Walk& r) {
       for (int64_t t = 0; t < run.time->steps(); ++t) forward<decltype(type)>(run, t, r);
     });
   });
@@ -284,12 +258,11 @@ void step_backward(const LayerRun& run, LayerGradients& grads, int64_t t) {
 void walk_backward(const LayerRun& run, LayerGradients& grads, const Tensor& d_out) {
   dispatch(run.w_hh.dtype(), [&](auto type) {
     using T = decltype(type);
-    for_walks(run, [&](const Rows& r) {
+    for_walks(run, [&](const Walk& r) {
       for (int64_t t = run.time->steps() - 1; t >= 0; --t) {
         const int64_t n = active(run, r, t);
         if (n > 0 && d_out.defined()) {
-          Use<T>::add_to(matrix<const T>(d_out, run.first(t) + r.begin).data, matrix<T>(grads.d_h, r.begin).data,
-                         n * run.H);
+          add_to<T>(matrix<const T>(d_out, run.first(t) + r.begin).data, matrix<T>(grads.d_h, r.begin).data, n * run.H);
         }
         backward<T>(run, grads, t, r);
       }
@@ -322,7 +295,7 @@ void weight_gradients(const LayerRun& run, const LayerGradients& g, const Tensor
     const auto bias = [&](size_t slot, const Tensor& d_gates) {
       if (!d.wants(slot)) return;
       Tensor d_b = d.buffer(slot, fresh);
-      Use<T>::sum_rows({d_gates.dim(0), G, d_gates.data<T>(), d_b.data<T>(), !fresh});
+      kernels::sum_rows(kernels::SumRows<T>{d_gates.dim(0), G, d_gates.data<T>(), d_b.data<T>(), !fresh});
     };
     bias(at.b_ih, d_input);
     bias(at.b_hh, run.kind == CellKind::lstm ? d_input : d_hidden);

@@ -14,96 +14,66 @@
 
 namespace qkv::rnn {
 
-/// The optimised kernels for float, the plain ones for double.
+using kernels::RowMajor;
+/// Row `first_row` and those below it of a dense tensor [R, C], from `first_column` on.
 template <class T>
-struct Use {
-  static constexpr bool fast = std::is_same_v<T, float>;
-  static void gemm(const kernels::GemmArgsOf<T>& a) {
-    if constexpr (fast) {
-      kernels::gemm(a);
-    } else {
-      kernels::reference::gemm(a);
-    }
-  }
-  static void sum_rows(const kernels::SumRows<T>& a) {
-    if constexpr (fast) {
-      kernels::sum_rows(a);
-    } else {
-      kernels::reference::sum_rows(a);
-    }
-  }
-  /// y += x.
-  static void add_to(const T* x, T* y, int64_t n) {
-    if constexpr (fast) {
-      kernels::add(x, y, y, n);
-    } else {
-      kernels::reference::add(x, y, y, n);
-    }
-  }
-  static void dropout(const kernels::DropoutRule& rule, const T* x, T* y, int64_t n) {
-    if constexpr (fast) {
-      kernels::dropout(rule, x, y, n);
-    } else {
-      kernels::reference::dropout(rule, x, y, n);
-    }
-  }
-};
+RowMajor<T> matrix(TensorOf<T>& t, int64_t first_row = 0, int64_t first_column = 0) {
+  return {t.template data<std::remove_const_t<T>>() + first_row * t.dim(1) + first_column, t.dim(1)};
+}
 
-/// A dense row-major matrix, or columns of a wider one.
+/// y += x.
 template <class T>
-struct Matrix {
-  T* data = nullptr;
-  int64_t stride = 0;
-  T* row(int64_t r) const { return data + r * stride; }
-};
+void add_to(const T* x, T* y, int64_t n) {
+  kernels::add(x, y, y, n);
+}
 
 /// c [M,N] (+)= a [M,K]·wᵀ (w [N,K]) + bias.
 template <class T>
-void multiply_transposed(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Matrix<T> c, bool accumulate,
-                         const T* bias = nullptr) {
-  Use<T>::gemm({.M = mnk[0],
-                .N = mnk[1],
-                .K = mnk[2],
-                .a = a.data,
-                .lda = a.stride,
-                .b = w.data,
-                .ldb = w.stride,
-                .b_transposed = true,
-                .c = c.data,
-                .ldc = c.stride,
-                .accumulate = accumulate,
-                .bias = bias});
+void multiply_transposed(const int64_t (&mnk)[3], RowMajor<const T> a, RowMajor<const T> w, RowMajor<T> c,
+                         bool accumulate, const T* bias = nullptr) {
+  kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
+                                       .N = mnk[1],
+                                       .K = mnk[2],
+                                       .a = a.data,
+                                       .lda = a.stride,
+                                       .b = w.data,
+                                       .ldb = w.stride,
+                                       .b_transposed = true,
+                                       .c = c.data,
+                                       .ldc = c.stride,
+                                       .accumulate = accumulate,
+                                       .bias = bias});
 }
 /// c [M,N] (+)= a [M,K]·w [K,N] + bias.
 template <class T>
-void multiply(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> w, Matrix<T> c, bool accumulate,
+void multiply(const int64_t (&mnk)[3], RowMajor<const T> a, RowMajor<const T> w, RowMajor<T> c, bool accumulate,
               const T* bias = nullptr) {
-  Use<T>::gemm({.M = mnk[0],
-                .N = mnk[1],
-                .K = mnk[2],
-                .a = a.data,
-                .lda = a.stride,
-                .b = w.data,
-                .ldb = w.stride,
-                .c = c.data,
-                .ldc = c.stride,
-                .accumulate = accumulate,
-                .bias = bias});
+  kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
+                                       .N = mnk[1],
+                                       .K = mnk[2],
+                                       .a = a.data,
+                                       .lda = a.stride,
+                                       .b = w.data,
+                                       .ldb = w.stride,
+                                       .c = c.data,
+                                       .ldc = c.stride,
+                                       .accumulate = accumulate,
+                                       .bias = bias});
 }
 /// w [M,N] (+)= aᵀ·b with a [K,M], b [K,N]: the gradient of a weight over all rows at once.
 template <class T>
-void weight_product(const int64_t (&mnk)[3], Matrix<const T> a, Matrix<const T> b, Matrix<T> w, bool accumulate) {
-  Use<T>::gemm({.M = mnk[0],
-                .N = mnk[1],
-                .K = mnk[2],
-                .a = a.data,
-                .lda = a.stride,
-                .a_transposed = true,
-                .b = b.data,
-                .ldb = b.stride,
-                .c = w.data,
-                .ldc = w.stride,
-                .accumulate = accumulate});
+void weight_product(const int64_t (&mnk)[3], RowMajor<const T> a, RowMajor<const T> b, RowMajor<T> w, bool accumulate) {
+  kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
+                                       .N = mnk[1],
+                                       .K = mnk[2],
+                                       .a = a.data,
+                                       .lda = a.stride,
+                                       .a_transposed = true,
+                                       .b = b.data,
+                                       .ldb = b.stride,
+                                       .c = w.data,
+                                       .ldc = w.stride,
+                                       .accumulate = accumulate});
 }
 
 /// to[i] = from[rows[i]]: packed → time-major.

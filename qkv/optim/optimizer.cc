@@ -7,6 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/core/dispatch.h"
 #include "qkv/kernels/optimizer_step.h"
 
 namespace qkv {
@@ -73,8 +74,8 @@ void Optimizer::step(double lr, double grad_scale) {
     const Tensor g = parameters_[i].value.grad();
     if (!g.defined()) continue;
     grads[i] = dense(g);
-    steps_.f64()[i] += 1;
   }
+  for (size_t i = 0; i < grads.size(); ++i) steps_.f64()[i] += grads[i].defined() ? 1 : 0;
   parallel_for(static_cast<int64_t>(blocks_.size()), [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];
     const Tensor& grad = grads[block.parameter];
@@ -118,11 +119,9 @@ void AdamW::update(const Block& block, const Tensor& grad, const Update& how) co
                                 .step = how.step,
                                 .grad_scale = how.grad_scale,
                                 .l2 = options_.l2};
-  if (p.dtype() == DType::f32) {
-    kernels::adamw_step(rule, slice<float>(block.begin, block.end, {p, grad, m, v}));
-  } else {
-    kernels::reference::adamw_step(rule, slice<double>(block.begin, block.end, {p, grad, m, v}));
-  }
+  dispatch(p.dtype(), [&](auto t) {
+    kernels::adamw_step(rule, slice<decltype(t)>(block.begin, block.end, {p, grad, m, v}));
+  });
 }
 
 Sgd::Sgd(std::vector<NamedParameter> parameters, const SgdOptions& options)
@@ -144,11 +143,9 @@ void Sgd::update(const Block& block, const Tensor& grad, const Update& how) cons
                               .nesterov = options_.nesterov,
                               .first_step = how.step == 1,
                               .grad_scale = how.grad_scale};
-  if (p.dtype() == DType::f32) {
-    kernels::sgd_step(rule, slice<float>(block.begin, block.end, {p, grad, m}));
-  } else {
-    kernels::reference::sgd_step(rule, slice<double>(block.begin, block.end, {p, grad, m}));
-  }
+  dispatch(p.dtype(), [&](auto t) {
+    kernels::sgd_step(rule, slice<decltype(t)>(block.begin, block.end, {p, grad, m}));
+  });
 }
 
 double gradient_norm(const std::vector<NamedParameter>& parameters) {
@@ -159,9 +156,8 @@ double gradient_norm(const std::vector<NamedParameter>& parameters) {
     const Tensor g = dense(parameter.value.grad());
     partial.assign(static_cast<size_t>((g.numel() + kBlock - 1) / kBlock), 0.0);
     parallel_blocks(g.numel(), kBlock, [&](int64_t begin, int64_t end) {
-      partial[static_cast<size_t>(begin / kBlock)] = g.dtype() == DType::f32
-                                                         ? sum_of_squares(g.f32() + begin, end - begin)
-                                                         : sum_of_squares(g.f64() + begin, end - begin);
+      partial[static_cast<size_t>(begin / kBlock)] =
+          dispatch(g.dtype(), [&](auto t) { return sum_of_squares(g.data<decltype(t)>() + begin, end - begin); });
     });
     for (const double p : partial) total += p;
   }

@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/core/autograd.h"
 #include "qkv/data/generated_translation.h"
 #include "qkv/data/text_corpus.h"
 #include "qkv/data/text_file.h"
 #include "qkv/data/tokenizer.h"
-#include "qkv/data/utf8.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv {
@@ -260,7 +260,7 @@ Settings text_settings() {
   Settings s = training_settings();
   declare_gpt(s);
   s.path("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
-      .choice("tokenizer", "char", {"char", "unigram", "bpe", "word"}, "how text is cut into tokens")
+      .choice("tokenizer", "char", tokenizer_kinds(), "how text is cut into tokens")
       .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
       .number("val-share", 0.1, "part of the text, at its end, kept for validation", 0.001, 0.9)
       .integer("generated-size", 5000, "sentences of the generated text", 100, 1e6)

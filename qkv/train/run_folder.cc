@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "qkv/base/error.h"
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 #include "qkv/io/checksum.h"
 #include "qkv/io/json.h"
 #include "qkv/kernels/simd_target.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv {
 namespace {

@@ -204,7 +204,7 @@ TEST(Attend, GradientsOfTheNewKeysOnlyWithAPast) {
   r.past_v = Tensor::randn({1, 2, 2, 5}, rng);
   r.causal = true;
   r.d_out = Tensor::randn({1, 2, 3, 5}, rng);
-  const AttendResult result = attend(r);
+  const AttendResult result = compute_attend(r);
   EXPECT_EQ(result.d_k.shape(), r.k.shape());
   EXPECT_EQ(result.d_v.shape(), r.v.shape());
   // The value of the last key is seen by the last query alone: its gradient is that query's, times one weight.
@@ -224,7 +224,7 @@ TEST(Attend, HardWeightsLetOnlyValuesLearn) {
   r.v = Tensor::randn({1, 1, 3, 4}, rng);
   r.normaliser = Normaliser::hard;
   r.d_out = Tensor::full({1, 1, 3, 4}, 1);
-  const AttendResult result = attend(r);
+  const AttendResult result = compute_attend(r);
   for (const float x : result.d_q.to_vector()) EXPECT_EQ(x, 0);
   for (const float x : result.d_k.to_vector()) EXPECT_EQ(x, 0);
   double sum = 0;

@@ -7,9 +7,9 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/answer_spans.h"
 #include "qkv/data/generated_knowledge.h"
-#include "qkv/data/utf8.h"
 
 namespace qkv {
 namespace {

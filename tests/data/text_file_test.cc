@@ -6,8 +6,8 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/parallel_corpus.h"
-#include "qkv/data/utf8.h"
 #include "qkv/io/file.h"
 
 namespace qkv {

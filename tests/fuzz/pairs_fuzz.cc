@@ -1,8 +1,8 @@
 // libFuzzer: no bytes make the readers of questions, documents and their vocabulary crash.
 #include "fuzz/memory_file.h"
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/knowledge.h"
-#include "qkv/data/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static qkv::fuzz::MemoryFile file("pairs.tsv");

@@ -1,8 +1,8 @@
 // libFuzzer: no bytes make the reader of plain and gzip text crash, hang or unpack without end.
 #include "fuzz/memory_file.h"
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/text_file.h"
-#include "qkv/data/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static qkv::fuzz::MemoryFile file("text");

@@ -9,7 +9,7 @@
 namespace qkv::kernels {
 namespace {
 
-constexpr Unary kUnaries[] = {Unary::relu, Unary::gelu, Unary::tanh, Unary::sigmoid, Unary::silu, Unary::exp};
+constexpr Unary kUnaries[] = {Unary::relu, Unary::gelu, Unary::tanh, Unary::sigmoid, Unary::exp};
 
 // Every magnitude and sign, and the places where formulas change over.
 std::vector<float> probes() {
@@ -97,25 +97,13 @@ TEST_P(PointwiseTest, NoDropoutKeepsEverything) {
   EXPECT_EQ(x, y);
 }
 
-TEST_P(PointwiseTest, VectorHelpers) {
+TEST_P(PointwiseTest, Add) {
   for (const int64_t n : {0, 1, 7, 16, 33, 20000}) {
     const auto x = random_values(n, 6), y = random_values(n, 7);
-    const auto check = [&](auto fast, auto plain) {
-      auto got = y, want = y;
-      fast(got.data());
-      plain(want.data());
-      expect_close(got, want, 1e-6, 1e-6);
-    };
-    const float *px = x.data(), *py = y.data();
-    check([&](float* z) { axpy(0.7f, px, z, n); }, [&](float* z) { reference::axpy(0.7f, px, z, n); });
-    check([&](float* z) { scale(0.7f, px, z, n); }, [&](float* z) { reference::scale(0.7f, px, z, n); });
-    check([&](float* z) { add(px, py, z, n); }, [&](float* z) { reference::add(px, py, z, n); });
-    check([&](float* z) { subtract(px, py, z, n); }, [&](float* z) { reference::subtract(px, py, z, n); });
-    check([&](float* z) { multiply(px, py, z, n); }, [&](float* z) { reference::multiply(px, py, z, n); });
-    check([&](float* z) { multiply_add(px, py, z, n); }, [&](float* z) { reference::multiply_add(px, py, z, n); });
-    EXPECT_NEAR(sum(px, n), reference::sum(px, n), 1e-5 * std::sqrt(static_cast<double>(n) + 1));
-    EXPECT_NEAR(dot(px, py, n), reference::dot(px, py, n), 1e-5 * std::sqrt(static_cast<double>(n) + 1));
-    EXPECT_NEAR(squared_norm(px, n), reference::squared_norm(px, n), 1e-6 * static_cast<double>(n) + 1e-6);
+    auto got = y, want = y;
+    add(x.data(), y.data(), got.data(), n);
+    reference::add(x.data(), y.data(), want.data(), n);
+    EXPECT_EQ(got, want);
   }
 }
 
@@ -125,10 +113,6 @@ TEST_P(PointwiseTest, SameBitsForAnyNumberOfThreads) {
   expect_same_bits_for_any_threads([&] {
     auto y = x;
     dropout({.seed = 5, .threshold = dropout_threshold(0.5), .keep_scale = 2}, x.data(), y.data(), n);
-    for (const double s : {sum(x.data(), n), squared_norm(x.data(), n), sum(y.data(), n)}) {
-      y.push_back(static_cast<float>(s));
-      y.push_back(static_cast<float>(s - static_cast<double>(static_cast<float>(s))));
-    }
     return y;
   });
 }

@@ -168,7 +168,7 @@ void compute(Options& o) {
   const std::vector<std::string> files = output_files(o.paths);
   check_writable(files);
   load_arrays(o.paths, o.request);
-  const AttendResult result = attend(o.request);
+  const AttendResult result = compute_attend(o.request);
   const int64_t scores = result.q.dim(0) * result.q.dim(1) * result.q.dim(2) * result.k.dim(2);
   AttendExtras extras{.stage = o.stage, .stats_json = {}};
   AttendReport report{o.request, result, {}, files};

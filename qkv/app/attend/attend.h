@@ -44,6 +44,6 @@ struct AttendResult {
 };
 
 /// Throws ShapeError naming the arrays that do not fit, ConfigError for impossible options.
-AttendResult attend(const AttendRequest& request);
+AttendResult compute_attend(const AttendRequest& request);
 
 }  // namespace qkv::app

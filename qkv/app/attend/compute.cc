@@ -144,7 +144,7 @@ Tensor gradient_of(const Tensor& leaf) {
 
 }  // namespace
 
-AttendResult attend(const AttendRequest& r) {
+AttendResult compute_attend(const AttendRequest& r) {
   check_layout(r);
   if (r.past_k.defined() != r.past_v.defined()) throw ConfigError("--past-k and --past-v belong together");
   if (r.past_k.defined() && r.kv_lens.given()) {

@@ -1,4 +1,4 @@
-// Timing of one bench case: qkv and PyTorch alternating, medians, spread, memory.
+// Timing of one bench case: qkv and PyTorch turn by turn, medians, spread, memory.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "qkv/app/bench/cases.h"
+#include "qkv/app/bench/harness.h"
 #include "qkv/app/bench/torch_peer.h"
 
 namespace qkv::bench {
@@ -14,23 +15,14 @@ struct MeasureOptions {
   int rounds = 7;      // at least 5
   double slice = 0.2;  // seconds of one sample, at least one run
   int threads = 1;
-  std::optional<TorchSetup> torch;
+  std::optional<PythonSetup> torch;
   std::vector<std::string> folders = {};  // of real text for the epochs
-};
-
-struct Contestant {
-  std::string name;
-  std::vector<double> seconds;  // of one run, one a round
-  double memory = 0;            // the most bytes the case took
-  double median() const;
 };
 
 struct Measured {
   std::vector<Contestant> who;  // qkv first
   Work work;
-  double bandwidth = 0;  // bytes per second when as much memory as its weights take is only read; 0: it has none
-  /// Of each round, the best other time by qkv's, in rising order; empty when qkv ran alone.
-  std::vector<double> ratios() const;
+  double bandwidth = 0;  // bytes a second when as much memory as its weights take is only read; 0: it has none
 };
 
 /// Builds, warms up and times what the sizes describe. Throws ConfigError when PyTorch's model has another number of

@@ -21,7 +21,7 @@ struct Strided {
   T* row(int64_t b, int64_t h, int64_t l) const { return data + b * b_stride + h * h_stride + l * l_stride; }
 };
 
-/// A [B,H,Lq,Lk]-broadcast array; a stride of 0 repeats. Keys at or past `cols` are masked (see ScoreRule).
+/// A [B,H,Lq,Lk]-broadcast array; a stride of 0 repeats. Keys at or past `cols` are masked (see ScoreArgs).
 template <class T>
 struct ScoreArray {
   const T* data = nullptr;
@@ -41,7 +41,7 @@ struct ScoreArray {
 /// A row that sees no key gives a zero row, lse = -inf and zero gradients. Hidden keys and values are never
 /// used: NaN or Inf in them reaches no output and no gradient.
 template <class T>
-struct ScoreRule {
+struct ScoreArgs {
   T scale = 1;
   T softcap = 0;
   bool causal = false;
@@ -70,7 +70,7 @@ struct AttentionInputs {
   Strided<const T> q, k, v;
   const int64_t* q_offsets = nullptr;
   const int64_t* k_offsets = nullptr;
-  ScoreRule<T> rule;
+  ScoreArgs<T> rule;
 };
 
 /// Per-row results, element (b,h,i) at data[b*b_stride + h*h_stride + i*l_stride] (packed: see above).
@@ -101,22 +101,37 @@ struct AttentionStats {
   Strided<T> lse;            // as in AttentionOutputs
 };
 
-void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) noexcept;
-void attention_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) noexcept;
+// Each throws std::bad_alloc when there is no working memory; its results are then worth nothing.
+void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out);
+void attention_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads);
 /// scores[(i - row_begin) * Lk + j] for the window; weights are before dropout. Lk is dims.Lk.
-void attention_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) noexcept;
-void attention_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats) noexcept;
+void attention_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores);
+void attention_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats);
 
 // The specification: plain loops, for float (sums in double) and double.
 namespace reference {
 template <class T>
-void attention_forward(const AttentionInputs<T>& in, const AttentionOutputs<T>& out) noexcept;
+void attention_forward(const AttentionInputs<T>& in, const AttentionOutputs<T>& out);
 template <class T>
-void attention_backward(const AttentionInputs<T>& in, const AttentionGrads<T>& grads) noexcept;
+void attention_backward(const AttentionInputs<T>& in, const AttentionGrads<T>& grads);
 template <class T>
-void attention_scores(const AttentionInputs<T>& in, const ScoreWindow& window, T* scores) noexcept;
+void attention_scores(const AttentionInputs<T>& in, const ScoreWindow& window, T* scores);
 template <class T>
-void attention_stats(const AttentionInputs<T>& in, const AttentionStats<T>& stats) noexcept;
+void attention_stats(const AttentionInputs<T>& in, const AttentionStats<T>& stats);
 }  // namespace reference
+
+// f64 takes the specification itself.
+inline void attention_forward(const AttentionInputs<double>& in, const AttentionOutputs<double>& out) {
+  reference::attention_forward(in, out);
+}
+inline void attention_backward(const AttentionInputs<double>& in, const AttentionGrads<double>& grads) {
+  reference::attention_backward(in, grads);
+}
+inline void attention_scores(const AttentionInputs<double>& in, const ScoreWindow& window, double* scores) {
+  reference::attention_scores(in, window, scores);
+}
+inline void attention_stats(const AttentionInputs<double>& in, const AttentionStats<double>& stats) {
+  reference::attention_stats(in, stats);
+}
 
 }  // namespace qkv::kernels

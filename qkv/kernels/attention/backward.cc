@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "qkv/base/parallel.h"
-#include "qkv/kernels/attention/kernels.h"
-#include "qkv/kernels/attention/plan.h"
+#include "qkv/kernels/attention/query_tiles.h"
+#include "qkv/kernels/attention/variants.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention/backward.cc"

@@ -2,9 +2,10 @@
 #include <cmath>
 
 #include "qkv/base/parallel.h"
-#include "qkv/kernels/attention/kernels.h"
-#include "qkv/kernels/attention/plan.h"
+#include "qkv/kernels/attention/query_tiles.h"
+#include "qkv/kernels/attention/variants.h"
 #include "qkv/kernels/dropout.h"
+#include "qkv/kernels/scratch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention/forward.cc"
@@ -35,7 +36,7 @@ struct Worker {
     scorer.packed_q = packed_q;
     if (in.rule.mask.data || in.rule.bias.data) {
       scorer.extra = scratch.floats(kTileK * kTileQ);
-      scorer.rows = scratch.floats(kTileK * kTileQ);
+      scorer.extra_rows = scratch.floats(kTileK * kTileQ);
     }
     scorer.few = dims.D % kLanes == 0 && kLanes > 1 && dims.H / dims.Hkv * dims.Lq <= 4;
     z = scratch.floats(kTileK * kTileQ);
@@ -52,7 +53,7 @@ struct Worker {
     scorer.q = q;
     if (!tile.same_ranges) set_lane_ranges(tile, scorer.lanes);
     pack_transposed(row_pointers(tile, in.q, zeros), scorer.lanes.vectors, in.dims.D, scorer.q_scale(), packed_q);
-    const ScoreRule<float>& rule = in.rule;
+    const ScoreArgs<float>& rule = in.rule;
     one_query = scorer.few && tile.rows == 1 && !scorer.extra && !(rule.softcap > 0) && !rule.dropout_threshold &&
                 in.dims.Dv % kLanes == 0;
     if (rule.dropout_threshold) {
@@ -312,26 +313,26 @@ void run_tile(Worker& w, const QueryTile& tile, float* memory, const AttentionOu
 }
 
 // Few tiles with many keys (decoding): every chunk of keys is a task of its own, merged in order afterwards.
-void run_by_chunks(const AttentionInputs<float>& in, const TilePlan& plan, const AttentionOutputs<float>& out) {
-  const int64_t chunks = (plan.max_keys() + kChunkK - 1) / kChunkK, size = partial_size(in.dims.Dv);
+void run_by_chunks(const AttentionInputs<float>& in, const TileList& tiles, const AttentionOutputs<float>& out) {
+  const int64_t chunks = (tiles.max_keys() + kChunkK - 1) / kChunkK, size = partial_size(in.dims.Dv);
   Scratch shared;
-  float* memory = shared.floats(plan.size() * chunks * size);
-  parallel_for(plan.size() * chunks, [&](int64_t task) HWY_ATTR {
+  float* memory = shared.floats(tiles.size() * chunks * size);
+  parallel_for(tiles.size() * chunks, [&](int64_t task) HWY_ATTR {
     Scratch scratch;
     Worker w(in, scratch);
     QueryTile tile;
-    plan.get(task / chunks, tile);
+    tiles.get(task / chunks, tile);
     const int64_t c = task % chunks;
     const int64_t begin = std::max(tile.begin, c * kChunkK), end = std::min(tile.end, (c + 1) * kChunkK);
     if (begin >= end) return;
     w.start(tile);
     run_chunk(w, begin, end, partial_at(memory + task * size), nullptr);
   });
-  for (int64_t t = 0; t < plan.size(); ++t) {
+  for (int64_t t = 0; t < tiles.size(); ++t) {
     Scratch scratch;
     Worker w(in, scratch);
     QueryTile tile;
-    plan.get(t, tile);
+    tiles.get(t, tile);
     w.q = &tile;
     const int64_t first = tile.begin / kChunkK, last = (tile.end + kChunkK - 1) / kChunkK;
     const Partial total = partial_at(memory + (t * chunks + first) * size);
@@ -343,21 +344,21 @@ void run_by_chunks(const AttentionInputs<float>& in, const TilePlan& plan, const
 }
 
 void flash_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
-  const TilePlan plan(in);
-  if (plan.size() < 4 * num_threads() && plan.max_keys() > kChunkK && num_threads() > 1) {
-    return run_by_chunks(in, plan, out);
+  const TileList tiles(in);
+  if (tiles.size() < 4 * num_threads() && tiles.max_keys() > kChunkK && num_threads() > 1) {
+    return run_by_chunks(in, tiles, out);
   }
   // Enough tiles in a task to cover the cost of handing it out.
-  const int64_t work = kTileQ * plan.max_keys() * (in.dims.D + in.dims.Dv);
-  const int64_t most = std::max<int64_t>(1, plan.size() / (4 * num_threads()));
+  const int64_t work = kTileQ * tiles.max_keys() * (in.dims.D + in.dims.Dv);
+  const int64_t most = std::max<int64_t>(1, tiles.size() / (4 * num_threads()));
   const int64_t block = std::min(most, 1 + (int64_t{1} << 20) / std::max<int64_t>(1, work));
-  parallel_blocks(plan.size(), block, [&](int64_t begin, int64_t end) HWY_ATTR {
+  parallel_blocks(tiles.size(), block, [&](int64_t begin, int64_t end) HWY_ATTR {
     Scratch scratch;
     Worker w(in, scratch);
     float* memory = scratch.floats(2 * partial_size(in.dims.Dv));
     QueryTile tile;
     for (int64_t t = begin; t < end; ++t) {
-      plan.get(t, tile);
+      tiles.get(t, tile);
       run_tile(w, tile, memory, out);
     }
   });

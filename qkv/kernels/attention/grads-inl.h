@@ -7,7 +7,7 @@
 #endif
 
 #include "qkv/base/parallel.h"
-#include "qkv/kernels/attention/grad_plan.h"
+#include "qkv/kernels/attention/grad_chunks.h"
 #include "qkv/kernels/attention/values-inl.h"
 #include "qkv/kernels/dropout.h"
 
@@ -59,7 +59,7 @@ struct GradWorker {
     if (in.rule.softcap > 0) slope = scratch.floats(tile);
     if (in.rule.mask.data || in.rule.bias.data) {
       scorer.extra = scratch.floats(tile);
-      scorer.rows = scratch.floats(tile);
+      scorer.extra_rows = scratch.floats(tile);
     }
     zeros = scratch.floats(widest);
     std::fill(zeros, zeros + widest, 0.0f);
@@ -181,7 +181,7 @@ struct GradWorker {
   float *packed_q = nullptr, *packed_d_out = nullptr, *q_room = nullptr, *d_out_room = nullptr, *d_q_room = nullptr;
   float* d_q = nullptr;  // where the tile's d_q is summed: in place, or in d_q_room
   int64_t d_q_stride = 0;
-  Rows q_rows{nullptr, 0}, d_out_rows{nullptr, 0};
+  PaddedRows q_rows{nullptr, 0}, d_out_rows{nullptr, 0};
   // The scale of d_k and d_q is in dZ already, unless d_bias wants dZ without. Additive scores bring their own.
   float dz_scale = 1, rest_scale = 1;
   float *z = nullptr, *dp = nullptr, *slope = nullptr, *zeros = nullptr, *keys = nullptr;
@@ -244,8 +244,8 @@ struct GradWorker {
   }
 
   // The tile's rows with a factor: as they lie in memory if that will do, else copied to `room`.
-  Rows packed_rows(const Strided<const float>& from, const RowPointers& rows, int64_t cols, float scale,
-                   float* room) const {
+  PaddedRows packed_rows(const Strided<const float>& from, const RowPointers& rows, int64_t cols, float scale,
+                         float* room) const {
     if (q->one_head && !q->any_empty && scale == 1 && from.l_stride == cols && cols % kLanes == 0) {
       return {rows.row[0], cols};
     }
@@ -278,14 +278,14 @@ template <class Fn>
 void run_grad_chunks(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, float unit, bool whole_rows,
                      Fn&& fn) {
   Scratch shared;
-  const GradPlan plan(in, grads, whole_rows, shared);
-  const int64_t together = std::clamp<int64_t>(plan.tasks() / (8 * num_threads()), 1, 16);
-  parallel_blocks(plan.tasks(), together, [&](int64_t first, int64_t last) HWY_ATTR {
+  const GradChunks chunks(in, grads, whole_rows, shared);
+  const int64_t together = std::clamp<int64_t>(chunks.tasks() / (8 * num_threads()), 1, 16);
+  parallel_blocks(chunks.tasks(), together, [&](int64_t first, int64_t last) HWY_ATTR {
     Scratch scratch;
     GradWorker worker(in, grads, unit, scratch);
-    for (int64_t n = first * plan.steps(); n < last * plan.steps(); ++n) {
+    for (int64_t n = first * chunks.steps(); n < last * chunks.steps(); ++n) {
       GradChunk chunk;
-      if (!plan.get(n / plan.steps(), n % plan.steps(), chunk)) continue;
+      if (!chunks.get(n / chunks.steps(), n % chunks.steps(), chunk)) continue;
       Scratch room;
       const int64_t keys = chunk.end - chunk.begin;
       if (in.dims.D % kLanes != 0) chunk.d_k = room.floats(keys * padded(in.dims.D));
@@ -293,7 +293,7 @@ void run_grad_chunks(const AttentionInputs<float>& in, const AttentionGrads<floa
       fn(worker, chunk);
     }
   });
-  plan.add_partial_d_q();
+  chunks.add_partial_d_q();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -23,7 +23,7 @@ HWY_INLINE void each_seen(const LaneRanges& l, const KeyTile& k, float* z, Fn&& 
 
 // One row of bias and mask: unit · bias, or -inf where the key is hidden.
 HWY_INLINE void extra_row(const Scorer& s, int r, const KeyTile& k, float* to) {
-  const ScoreRule<float>& rule = s.in->rule;
+  const ScoreArgs<float>& rule = s.in->rule;
   const int64_t b = s.q->seq.b, h = s.q->head[r], i = s.q->query[r];
   const int64_t end = std::min<int64_t>(k.je, s.q->hi[r]), n = k.je - k.jb;
   int64_t filled = 0;
@@ -54,8 +54,8 @@ HWY_INLINE bool transpose_bias(const Scorer& s, const KeyTile& k) {
     if (s.lanes.all_lo[v] > k.jb || s.lanes.all_hi[v] < k.je) return false;
   }
   RowPointers rows;
-  std::fill(s.rows, s.rows + (k.je - k.jb), 0.0f);
-  std::fill(rows.row + q.rows, rows.row + s.lanes.vectors * kLanes, s.rows);
+  std::fill(s.extra_rows, s.extra_rows + (k.je - k.jb), 0.0f);
+  std::fill(rows.row + q.rows, rows.row + s.lanes.vectors * kLanes, s.extra_rows);
   for (int r = 0; r < q.rows; ++r) rows.row[r] = bias.row(q.seq.b, q.head[r], q.query[r]) + k.jb;
   return pack_transposed(rows, s.lanes.vectors, k.je - k.jb, s.unit, s.extra);
 }
@@ -66,11 +66,11 @@ inline HWY_NOINLINE bool make_extra(const Scorer& s, const KeyTile& k) {
   RowPointers rows;
   const int lanes = s.lanes.vectors * kLanes;
   for (int r = 0; r < lanes; ++r) {
-    rows.row[r] = s.rows + r * kTileK;
+    rows.row[r] = s.extra_rows + r * kTileK;
     if (r < s.q->rows && !s.q->empty(r)) {
-      extra_row(s, r, k, s.rows + r * kTileK);
+      extra_row(s, r, k, s.extra_rows + r * kTileK);
     } else {
-      std::fill(s.rows + r * kTileK, s.rows + r * kTileK + (k.je - k.jb), 0.0f);
+      std::fill(s.extra_rows + r * kTileK, s.extra_rows + r * kTileK + (k.je - k.jb), 0.0f);
     }
   }
   pack_transposed(rows, s.lanes.vectors, k.je - k.jb, 1.0f, s.extra);
@@ -124,7 +124,7 @@ HWY_INLINE void raw_scores(const Scorer& s, const KeyTile& k, float* z) {
 // no longer ragged.
 inline HWY_NOINLINE void bias_scores(const Scorer& s, KeyTile& k, float* z, float* slope) {
   const F32 d;
-  const ScoreRule<float>& rule = s.in->rule;
+  const ScoreArgs<float>& rule = s.in->rule;
   const LaneRanges& l = s.lanes;
   if (rule.softcap > 0) {
     const Vec cap = hn::Set(d, rule.softcap * s.unit), one = hn::Set(d, 1.0f);

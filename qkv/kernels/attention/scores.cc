@@ -1,13 +1,13 @@
 // Row statistics and chosen rows of the score matrix, recomputed from q and k: no n² memory.
 #include <cmath>
 
-#include "qkv/kernels/attention/kernels.h"
-#include "qkv/kernels/attention/plan.h"
+#include "qkv/kernels/attention/query_tiles.h"
+#include "qkv/kernels/attention/variants.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention/scores.cc"
 #include "hwy/foreach_target.h"
-#include "qkv/kernels/attention/rows-inl.h"
+#include "qkv/kernels/attention/whole_rows-inl.h"
 #include "qkv/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,7 +22,7 @@ struct RowStats {
   alignas(64) float distance[kTileQ];
 };
 
-void column_stats(const RowsWorker& w, int v, RowStats& s) {
+void column_stats(const WholeRowsWorker& w, int v, RowStats& s) {
   const F32 d;
   const QueryTile& q = *w.q;
   alignas(64) float own[kLanes];
@@ -46,8 +46,8 @@ void column_stats(const RowsWorker& w, int v, RowStats& s) {
   hn::Store(distance, d, s.distance + v * kLanes);
 }
 
-void rows_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats) {
-  run_row_tiles(in, [&](RowsWorker& w, Scratch&) HWY_ATTR {
+void whole_rows_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats) {
+  run_row_tiles(in, [&](WholeRowsWorker& w, Scratch&) HWY_ATTR {
     const QueryTile& q = *w.q;
     RowStats s;
     alignas(64) float lse[kTileQ];
@@ -68,9 +68,9 @@ void rows_stats(const AttentionInputs<float>& in, const AttentionStats<float>& s
 }
 
 // The rule up to a stage: plain scores know no masks.
-ScoreRule<float> rule_until(const ScoreRule<float>& rule, ScoreStage stage) {
+ScoreArgs<float> rule_until(const ScoreArgs<float>& rule, ScoreStage stage) {
   if (stage == ScoreStage::weights) return rule;
-  ScoreRule<float> part = rule;
+  ScoreArgs<float> part = rule;
   part.normaliser = Normaliser::hard;  // scores in natural units
   if (stage == ScoreStage::biased) return part;
   part.causal = false;
@@ -82,14 +82,14 @@ ScoreRule<float> rule_until(const ScoreRule<float>& rule, ScoreStage stage) {
   return part;
 }
 
-void rows_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) {
+void whole_rows_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) {
   AttentionInputs<float> part = in;
   part.rule = rule_until(in.rule, window.stage);
   const Sequence seq = sequence_of(in, window.b);
   const int64_t tiles = (window.row_end - window.row_begin + kTileQ - 1) / kTileQ;
   parallel_for(tiles, [&](int64_t t) HWY_ATTR {
     Scratch scratch;
-    RowsWorker w(part, seq.Lk, scratch);
+    WholeRowsWorker w(part, seq.Lk, scratch);
     QueryTile tile;
     const int64_t first = window.row_begin + t * kTileQ;
     make_head_tile(part, seq, window.h, first, tile);
@@ -114,13 +114,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace qkv::kernels {
-HWY_EXPORT(rows_stats);
-HWY_EXPORT(rows_scores);
-void attention_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats) noexcept {
-  HWY_DYNAMIC_DISPATCH(rows_stats)(in, stats);
+HWY_EXPORT(whole_rows_stats);
+HWY_EXPORT(whole_rows_scores);
+void attention_stats(const AttentionInputs<float>& in, const AttentionStats<float>& stats) {
+  HWY_DYNAMIC_DISPATCH(whole_rows_stats)(in, stats);
 }
-void attention_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) noexcept {
-  HWY_DYNAMIC_DISPATCH(rows_scores)(in, window, scores);
+void attention_scores(const AttentionInputs<float>& in, const ScoreWindow& window, float* scores) {
+  HWY_DYNAMIC_DISPATCH(whole_rows_scores)(in, window, scores);
 }
 }  // namespace qkv::kernels
 #endif

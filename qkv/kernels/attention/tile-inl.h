@@ -11,7 +11,7 @@
 #include <cstring>
 #include <limits>
 
-#include "qkv/kernels/attention/gemm-inl.h"
+#include "qkv/kernels/attention/products-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
@@ -114,12 +114,12 @@ inline HWY_NOINLINE void pack_rows(const float* const* rows, int64_t count, int6
 }
 
 // Rows of k or v ready for whole vectors: in place when their width allows, else copied and padded.
-struct Rows {
+struct PaddedRows {
   const float* data;
   int64_t stride;
 };
-HWY_INLINE Rows vector_rows(const Strided<const float>& from, const QueryTile& q, int64_t jb, int64_t je, int64_t cols,
-                            float* room) {
+HWY_INLINE PaddedRows vector_rows(const Strided<const float>& from, const QueryTile& q, int64_t jb, int64_t je,
+                                  int64_t cols, float* room) {
   const float* first = from.row(q.seq.b, q.kv, q.seq.k_begin + jb);
   if (cols % kLanes == 0) return {first, from.l_stride};
   const int64_t stride = padded(cols);
@@ -215,13 +215,13 @@ struct Scorer {
   LaneRanges lanes;
   const float* packed_q = nullptr;  // [D][kTileQ], scaled
   float* extra = nullptr;           // [kTileK][kTileQ] bias and mask, null when the rule has neither
-  float* rows = nullptr;            // [kTileQ][kTileK] room to gather them
+  float* extra_rows = nullptr;      // [kTileQ][kTileK] room to gather them
   bool few = false;                 // at most four rows a tile, and D whole vectors: few_scores
   float unit = 1;                   // scores are in units where e^z = 2^z: multiplied by log2(e) for softmax
 
   // The factor of q such that softcap, if any, needs only tanh, and plain scores come out in `unit`s.
   float q_scale() const {
-    const ScoreRule<float>& r = in->rule;
+    const ScoreArgs<float>& r = in->rule;
     return r.softcap > 0 ? r.scale / r.softcap : r.scale * unit;
   }
 };

@@ -15,7 +15,7 @@ namespace HWY_NAMESPACE {
 // C[r] = init(r) + Σ_j w[j, r] · B[j] over the keys of a tile, for the tile's query rows: PV, and dQ = dS K.
 struct ColumnSum {
   const float* w = nullptr;  // [keys][kTileQ]
-  Rows b{nullptr, 0};        // [keys][cols], cols padded to whole vectors
+  PaddedRows b{nullptr, 0};  // [keys][cols], cols padded to whole vectors
   int64_t cols = 0;
   float* c = nullptr;  // [rows][c_stride]
   int64_t c_stride = 0;
@@ -110,7 +110,7 @@ inline HWY_NOINLINE void column_sum(const ColumnSum& s, const QueryTile& q, cons
 // C[j] += Σ_r w[j, r] · B[r] over the tile's query rows, for its keys: dV = Pᵀ dO and dK = dSᵀ Q.
 struct RowSum {
   const float* w = nullptr;  // [keys][kTileQ]
-  Rows b{nullptr, 0};        // [rows][cols], cols padded to whole vectors
+  PaddedRows b{nullptr, 0};  // [rows][cols], cols padded to whole vectors
   bool finite = true;        // whether b is
   int64_t cols = 0;
   float* c = nullptr;  // row of key jb

@@ -1,4 +1,4 @@
-// Which keys a query sees: the visibility rules of ScoreRule, shared by the reference and the fast kernels.
+// Which keys a query sees: the visibility rules of ScoreArgs, shared by the reference and the fast kernels.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct KeyRange {
 /// The interval of keys that lengths, causal rule, window and array widths leave query i; the boolean mask and
 /// bias entries of -inf may hide more inside it (key_hidden).
 template <class T>
-KeyRange key_range(const ScoreRule<T>& rule, const Sequence& s, int64_t i) {
+KeyRange key_range(const ScoreArgs<T>& rule, const Sequence& s, int64_t i) {
   constexpr int64_t kFar = int64_t{1} << 40;  // beyond any length, and far from overflow
   const int64_t p = i + s.offset;
   int64_t lo = 0, hi = s.Lk;
@@ -51,7 +51,7 @@ KeyRange key_range(const ScoreRule<T>& rule, const Sequence& s, int64_t i) {
 
 /// True when the boolean mask or a bias of -inf (or NaN) hides key j of the range from query i.
 template <class T>
-bool key_hidden(const ScoreRule<T>& rule, const Sequence& s, int64_t h, int64_t i, int64_t j) {
+bool key_hidden(const ScoreArgs<T>& rule, const Sequence& s, int64_t h, int64_t i, int64_t j) {
   if (rule.mask.data && rule.mask.row(s.b, h, i)[j * rule.mask.k_stride] == 0) return true;
   return rule.bias.data && !(rule.bias.row(s.b, h, i)[j * rule.bias.k_stride] > -std::numeric_limits<T>::infinity());
 }

@@ -25,10 +25,10 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
 }
 
 // Packed panels of A stored by columns: so many tiles side by side, [k][panel].
-int64_t tiles_together(const GemmPlan& p) { return p.panel / kTileRows; }
+int64_t tiles_together(const GemmSizes& p) { return p.panel / kTileRows; }
 
 // So many of them are packed at a time: they stay in L2 while all of B passes by.
-int64_t packed_tiles(const GemmPlan& p) {
+int64_t packed_tiles(const GemmSizes& p) {
   return std::max<int64_t>(1, kNearFloatsOfLane * p.kernels.lanes / (p.block_k * p.panel)) * tiles_together(p);
 }
 
@@ -40,12 +40,12 @@ struct RowsOfA {
 
 // A part of the sums, with A as it is read there.
 struct Pass {
-  const GemmPlan& p;
+  const GemmSizes& p;
   Depth depth;
   RowsOfA a;
 };
 
-RowsOfA pack_a_tiles(const GemmPlan& p, int64_t first, int64_t last, Depth depth) {
+RowsOfA pack_a_tiles(const GemmSizes& p, int64_t first, int64_t last, Depth depth) {
   const GemmArgs& g = p.g;
   const int64_t K = depth.k1 - depth.k0, together = tiles_together(p);
   float* packed = gemm_scratch().a.get(ceil_div(last - first, together) * K * p.panel);
@@ -59,7 +59,7 @@ RowsOfA pack_a_tiles(const GemmPlan& p, int64_t first, int64_t last, Depth depth
 }
 
 Piece a_tile(const Pass& pass, int64_t tile) {
-  const GemmPlan& p = pass.p;
+  const GemmSizes& p = pass.p;
   const RowsOfA& a = pass.a;
   const int64_t m = p.tile_row(tile);
   if (!a.packed) return {a_at(p.g, m, pass.depth.k0), p.g.lda};
@@ -86,7 +86,7 @@ enum class Lie { beside, below };
 
 // Runs t, whose tiles have so many rows and columns and lie so.
 void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
-  const GemmPlan& p = pass.p;
+  const GemmSizes& p = pass.p;
   const GemmArgs& g = p.g;
   const int64_t vectors = ceil_div(cols, p.kernels.lanes);
   const auto kernel = t.packed            ? p.kernels.packing_tiles[g.a_transposed][rows - 1]
@@ -94,7 +94,7 @@ void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
                                           : p.kernels.tiles[g.a_transposed][vectors - 1][rows - 1];
   t.edge = cols % p.kernels.lanes;
   kernel(t);
-  if (pass.depth.k1 == g.K && (g.activation != Activation::none || g.pre))
+  if (pass.depth.k1 == g.K && (g.activation != Act::none || g.pre))
     p.kernels.finish({.activation = g.activation,
                       .rows = lie == Lie::below ? t.count * rows : rows,
                       .cols = lie == Lie::beside ? t.count * cols : cols,
@@ -105,7 +105,7 @@ void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
 
 // Tiles [first, last) below each other, columns from j. t says where B is and what to fetch meanwhile.
 void run_column(const Pass& pass, int64_t first, int64_t last, int64_t j, GemmTiles t) {
-  const GemmPlan& p = pass.p;
+  const GemmSizes& p = pass.p;
   const int64_t cols = std::min(p.width, p.g.N - j);
   while (first < last) {
     // As many as are of one size and lie together.
@@ -139,7 +139,7 @@ void run_row(const Pass& pass, int64_t tile, int64_t j, int64_t end, GemmTiles t
 }
 
 // While panel j of an area meets the tiles, they fetch the next panel of B, each a part of it.
-GemmTiles::Fetch next_panel(const GemmPlan& p, const GemmArea& area, Depth depth, int64_t j) {
+GemmTiles::Fetch next_panel(const GemmSizes& p, const GemmArea& area, Depth depth, int64_t j) {
   const GemmArgs& g = p.g;
   const bool same_depth = j + p.width < area.n1;
   if (!same_depth && depth.k1 >= g.K) return {};
@@ -160,16 +160,16 @@ GemmScratch& gemm_scratch() {
   return s;
 }
 
-int64_t GemmPlan::l2_columns() const {
+int64_t GemmSizes::l2_columns() const {
   return std::max<int64_t>(1, kNearFloatsOfLane * kernels.lanes / block_k / width) * width;
 }
 
-void pack_b_panel(const GemmPlan& p, Depth depth, int64_t j, float* dst) {
+void pack_b_panel(const GemmSizes& p, Depth depth, int64_t j, float* dst) {
   const auto pack = p.g.b_transposed ? p.kernels.pack_transposed : p.kernels.pack;
   pack(b_at(p.g, depth.k0, j), p.g.ldb, dst, depth.k1 - depth.k0, std::min(p.width, p.g.N - j));
 }
 
-void run_short_area(const GemmPlan& p, const GemmArea& area) {
+void run_short_area(const GemmSizes& p, const GemmArea& area) {
   const GemmArgs& g = p.g;
   const int64_t steps = p.kernels.fetch_steps;
   float* panel = gemm_scratch().b.get(p.block_k * p.panel);
@@ -203,7 +203,7 @@ void run_short_area(const GemmPlan& p, const GemmArea& area) {
   }
 }
 
-void run_tall_rows(const GemmPlan& p, int64_t first, int64_t last, const PackedB& b) {
+void run_tall_rows(const GemmSizes& p, int64_t first, int64_t last, const PackedB& b) {
   const GemmArgs& g = p.g;
   const int64_t block_n = p.l2_columns();
   const int64_t together = p.pack_a ? packed_tiles(p) : last - first;

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "qkv/kernels/gemm/gemm.h"
-#include "qkv/kernels/gemm/kernels.h"
+#include "qkv/kernels/gemm/simd_table.h"
 #include "qkv/kernels/scratch.h"
 
 namespace qkv::kernels::detail {
@@ -15,12 +15,12 @@ inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /// A thread's buffers for packed operands; `shared` belongs to the thread that called gemm.
 struct GemmScratch {
-  Scratch a, b, shared;
+  GrowingBuffer a, b, shared;
 };
 GemmScratch& gemm_scratch();
 
 /// One call's sizes. Rows are cut into `tiles` equal tiles: 6 + 6 + 2 rows take longer than 5 + 5 + 4.
-struct GemmPlan {
+struct GemmSizes {
   const GemmArgs& g;
   const GemmKernels& kernels;
   int64_t width;    // columns of a tile: a panel's, or those of a high tile
@@ -58,10 +58,10 @@ inline const float* b_at(const GemmArgs& g, int64_t k, int64_t j) {
 }
 
 /// One panel of B, columns from j, into dst [depth][panel].
-void pack_b_panel(const GemmPlan& p, Depth depth, int64_t j, float* dst);
+void pack_b_panel(const GemmSizes& p, Depth depth, int64_t j, float* dst);
 /// An area: a panel of B at a time, packed on the way, meets every tile of A.
-void run_short_area(const GemmPlan& p, const GemmArea& area);
+void run_short_area(const GemmSizes& p, const GemmArea& area);
 /// Tiles [first, last) against panels of B that lie ready: a tile of A stays in L1 while they pass by, from L2.
-void run_tall_rows(const GemmPlan& p, int64_t first, int64_t last, const PackedB& b);
+void run_tall_rows(const GemmSizes& p, int64_t first, int64_t last, const PackedB& b);
 
 }  // namespace qkv::kernels::detail

@@ -15,7 +15,7 @@ using detail::ceil_div;
 using detail::Depth;
 using detail::gemm_scratch;
 using detail::GemmKernels;
-using detail::GemmPlan;
+using detail::GemmSizes;
 using detail::kHighTileRows;
 using detail::kHighTileVectors;
 using detail::kTileRows;
@@ -43,7 +43,7 @@ int64_t cut(int64_t n, int64_t unit, int64_t most) { return std::clamp<int64_t>(
 
 // Not many rows: every task packs what it needs for itself. Tasks are blocks of columns, since B is the larger operand;
 // in products of weight gradients A may be, and then they are blocks of rows.
-void run_short(const GemmPlan& p) {
+void run_short(const GemmSizes& p) {
   const GemmArgs& g = p.g;
   const int64_t threads = num_threads();
   int64_t columns = 1, row_parts = 1;
@@ -64,7 +64,7 @@ void run_short(const GemmPlan& p) {
 }
 
 // Many rows: B is packed once, all threads together, then shared by the blocks of rows.
-void run_tall(const GemmPlan& p) {
+void run_tall(const GemmSizes& p) {
   const GemmArgs& g = p.g;
   const int64_t chunk_k = std::min(g.K, round_up(kChunkK, p.block_k));
   const int64_t chunk_n = std::max(p.width, kPackedFloats / chunk_k / p.width * p.width);
@@ -91,7 +91,7 @@ void run_tall(const GemmPlan& p) {
 
 // Many rows and columns: every task packs a block of columns for itself, small enough to stay in its core's L2, and all
 // rows pass by. Nobody waits for anybody.
-void run_wide(const GemmPlan& p) {
+void run_wide(const GemmSizes& p) {
   const GemmArgs& g = p.g;
   const int64_t threads = num_threads(), most = p.l2_columns();
   int64_t blocks = ceil_div(g.N, most);
@@ -120,7 +120,7 @@ void set_start(const GemmArgs& g, int64_t n0, int64_t n1) {
 }
 
 void finish_columns(const GemmArgs& g, const GemmKernels& kernels, int64_t n0, int64_t n1) {
-  if (g.activation == Activation::none && !g.pre) return;
+  if (g.activation == Act::none && !g.pre) return;
   kernels.finish({.activation = g.activation,
                   .rows = g.M,
                   .cols = n1 - n0,
@@ -163,7 +163,7 @@ void run_few_rows(const GemmArgs& g, const GemmKernels& kernels) {
 
 }  // namespace
 
-void gemm(const GemmArgs& g) noexcept {
+void gemm(const GemmArgs& g) {
   if (g.M <= 0 || g.N <= 0) return;
   const GemmKernels& kernels = detail::gemm_kernels();
   if (g.K <= 0) {
@@ -178,43 +178,23 @@ void gemm(const GemmArgs& g) noexcept {
   const bool high = far_b && !g.a_transposed && kernels.vectors > kHighTileVectors;
   const int64_t tiles = ceil_div(g.M, high ? kHighTileRows : kTileRows);
   const bool tall = g.M > kShortRows;
-  const GemmPlan plan{.g = g,
-                      .kernels = kernels,
-                      .width = high ? int64_t{kHighTileVectors} * kernels.lanes : panel,
-                      .panel = panel,
-                      .block_k = ceil_div(g.K, ceil_div(g.K, tall ? kTallBlockK : kBlockK)),
-                      .tiles = tiles,
-                      .tile_rows = g.M / tiles,
-                      .longer_tiles = g.M % tiles,
-                      .pack_a = g.a_transposed && g.N >= 2 * panel && panel >= kTileRows,
-                      .pack_b = pack_b,
-                      .far_b = far_b};
-  if (tall && g.N >= kWideColumns && !plan.pack_a)
-    run_wide(plan);
+  const GemmSizes sizes{.g = g,
+                        .kernels = kernels,
+                        .width = high ? int64_t{kHighTileVectors} * kernels.lanes : panel,
+                        .panel = panel,
+                        .block_k = ceil_div(g.K, ceil_div(g.K, tall ? kTallBlockK : kBlockK)),
+                        .tiles = tiles,
+                        .tile_rows = g.M / tiles,
+                        .longer_tiles = g.M % tiles,
+                        .pack_a = g.a_transposed && g.N >= 2 * panel && panel >= kTileRows,
+                        .pack_b = pack_b,
+                        .far_b = far_b};
+  if (tall && g.N >= kWideColumns && !sizes.pack_a)
+    run_wide(sizes);
   else if (tall)
-    run_tall(plan);
+    run_tall(sizes);
   else
-    run_short(plan);
-}
-
-void gemm_batched(const GemmArgs& args, const GemmBatch& batch) noexcept {
-  const auto run = [&](int64_t n) {
-    GemmArgs item = args;
-    item.a += n * batch.a_stride;
-    item.b += n * batch.b_stride;
-    item.c += n * batch.c_stride;
-    if (item.pre) item.pre += n * batch.c_stride;
-    gemm(item);
-  };
-  const int64_t work = args.M * args.N * args.K;
-  if (batch.count < num_threads() && work > 8 * kTaskWork) {
-    for (int64_t n = 0; n < batch.count; ++n) run(n);
-    return;
-  }
-  const int64_t together = std::clamp<int64_t>(kTaskWork / std::max<int64_t>(work, 1), 1, 64);
-  parallel_blocks(batch.count, together, [&](int64_t first, int64_t last) {
-    for (int64_t n = first; n < last; ++n) run(n);
-  });
+    run_short(sizes);
 }
 
 }  // namespace qkv::kernels

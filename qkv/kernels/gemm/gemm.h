@@ -3,10 +3,9 @@
 
 #include <cstdint>
 
-namespace qkv::kernels {
+#include "qkv/base/activation.h"
 
-/// Applied to each result: max(0,x); x·Φ(x) with the exact erf (PyTorch's default); tanh x; 1/(1+e^-x).
-enum class Activation : uint8_t { none, relu, gelu, tanh, sigmoid };
+namespace qkv::kernels {
 
 /// C = act(op(A)·op(B) + bias)  or, with accumulate, C += op(A)·op(B).
 ///   op(A) is [M,K]: a[i*lda + k], or a[k*lda + i] when a_transposed.
@@ -28,30 +27,21 @@ struct GemmArgsOf {
   int64_t ldc = 0;
   bool accumulate = false;
   const T* bias = nullptr;
-  Activation activation = Activation::none;
+  Act activation = Act::none;
   T* pre = nullptr;
 };
 using GemmArgs = GemmArgsOf<float>;
 
-void gemm(const GemmArgs& args) noexcept;
-
-/// How many products, and how far apart their operands lie (a stride of 0 shares the operand; C's must keep
-/// the results apart).
-struct GemmBatch {
-  int64_t count = 0;
-  int64_t a_stride = 0, b_stride = 0, c_stride = 0;
-};
-
-/// gemm(args) for item n = 0 … count-1 with a + n·a_stride, b + n·b_stride, c + n·c_stride (pre moves with c).
-/// Items run in parallel; each gives the bits of a gemm call of its own.
-void gemm_batched(const GemmArgs& args, const GemmBatch& batch) noexcept;
+/// Throws std::bad_alloc when there is no room to pack operands.
+void gemm(const GemmArgs& args);
 
 namespace reference {
 /// The specification: three plain loops, sums in double. For float and double.
 template <class T>
 void gemm(const GemmArgsOf<T>& args) noexcept;
-template <class T>
-void gemm_batched(const GemmArgsOf<T>& args, const GemmBatch& batch) noexcept;
 }  // namespace reference
+
+/// f64 takes the specification itself.
+inline void gemm(const GemmArgsOf<double>& args) { reference::gemm(args); }
 
 }  // namespace qkv::kernels

@@ -12,7 +12,7 @@
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "qkv/kernels/gemm/kernels.h"
+#include "qkv/kernels/gemm/simd_table.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels::detail {

@@ -161,7 +161,7 @@ void compute_row(const AttentionInputs<T>& in, const Sequence& s, int64_t h, int
 // 0 for a dropped weight, 1/(1-p) for a kept one.
 template <class T>
 double kept(const AttentionInputs<T>& in, const Sequence& s, const Row& row, int64_t j) {
-  const ScoreRule<T>& rule = in.rule;
+  const ScoreArgs<T>& rule = in.rule;
   if (rule.dropout_threshold == 0) return 1;
   const auto plane = static_cast<uint64_t>(s.b * in.dims.H + row.h);
   const bool keep = weight_dropout_keeps(rule.dropout_seed, plane, static_cast<uint64_t>(row.i),
@@ -262,7 +262,7 @@ class Backward {
 
   // From dz of one (query, key) to the bias, the query, the key and the additive weights.
   void score_backward(const Sequence& s, int64_t j) {
-    const ScoreRule<T>& rule = in_.rule;
+    const ScoreArgs<T>& rule = in_.rule;
     const int64_t D = in_.dims.D, kv = row_.h / (in_.dims.H / in_.dims.Hkv);
     const auto at = static_cast<size_t>(j);
     double g = dz_[at];
@@ -310,7 +310,7 @@ class Backward {
 }  // namespace
 
 template <class T>
-void attention_forward(const AttentionInputs<T>& in, const AttentionOutputs<T>& out) noexcept {
+void attention_forward(const AttentionInputs<T>& in, const AttentionOutputs<T>& out) {
   const int64_t group = in.dims.H / in.dims.Hkv;
   std::vector<double> sum;
   for_each_row(in, [&](const Sequence& s, const Row& row) {
@@ -329,12 +329,12 @@ void attention_forward(const AttentionInputs<T>& in, const AttentionOutputs<T>& 
 }
 
 template <class T>
-void attention_backward(const AttentionInputs<T>& in, const AttentionGrads<T>& grads) noexcept {
+void attention_backward(const AttentionInputs<T>& in, const AttentionGrads<T>& grads) {
   Backward<T>(in, grads).run();
 }
 
 template <class T>
-void attention_scores(const AttentionInputs<T>& in, const ScoreWindow& window, T* scores) noexcept {
+void attention_scores(const AttentionInputs<T>& in, const ScoreWindow& window, T* scores) {
   const Sequence s = sequence_of(in, window.b);
   const bool biased = window.stage == ScoreStage::biased;
   Row row;
@@ -359,7 +359,7 @@ void attention_scores(const AttentionInputs<T>& in, const ScoreWindow& window, T
 }
 
 template <class T>
-void attention_stats(const AttentionInputs<T>& in, const AttentionStats<T>& stats) noexcept {
+void attention_stats(const AttentionInputs<T>& in, const AttentionStats<T>& stats) {
   for_each_row(in, [&](const Sequence& s, const Row& row) {
     double entropy = 0, max_weight = 0, argmax = -1, distance = 0;
     for (int64_t j = 0; j < s.Lk; ++j) {
@@ -383,11 +383,11 @@ void attention_stats(const AttentionInputs<T>& in, const AttentionStats<T>& stat
   });
 }
 
-#define QKV_INSTANTIATE(T)                                                                            \
-  template void attention_forward<T>(const AttentionInputs<T>&, const AttentionOutputs<T>&) noexcept; \
-  template void attention_backward<T>(const AttentionInputs<T>&, const AttentionGrads<T>&) noexcept;  \
-  template void attention_scores<T>(const AttentionInputs<T>&, const ScoreWindow&, T*) noexcept;      \
-  template void attention_stats<T>(const AttentionInputs<T>&, const AttentionStats<T>&) noexcept;
+#define QKV_INSTANTIATE(T)                                                                   \
+  template void attention_forward<T>(const AttentionInputs<T>&, const AttentionOutputs<T>&); \
+  template void attention_backward<T>(const AttentionInputs<T>&, const AttentionGrads<T>&);  \
+  template void attention_scores<T>(const AttentionInputs<T>&, const ScoreWindow&, T*);      \
+  template void attention_stats<T>(const AttentionInputs<T>&, const AttentionStats<T>&);
 QKV_INSTANTIATE(float)
 QKV_INSTANTIATE(double)
 #undef QKV_INSTANTIATE

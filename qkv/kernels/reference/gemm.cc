@@ -6,17 +6,17 @@
 namespace qkv::kernels::reference {
 namespace {
 
-double activate(Activation activation, double x) {
+double activate(Act activation, double x) {
   switch (activation) {
-    case Activation::none:
+    case Act::none:
       return x;
-    case Activation::relu:
+    case Act::relu:
       return x > 0 ? x : (x != x ? x : 0.0);
-    case Activation::gelu:
+    case Act::gelu:
       return 0.5 * x * std::erfc(-x * 0.70710678118654752440);
-    case Activation::tanh:
+    case Act::tanh:
       return std::tanh(x);
-    case Activation::sigmoid:
+    case Act::sigmoid:
       return 1 / (1 + std::exp(-x));
   }
   return x;
@@ -45,21 +45,7 @@ void gemm(const GemmArgsOf<T>& g) noexcept {
   }
 }
 
-template <class T>
-void gemm_batched(const GemmArgsOf<T>& args, const GemmBatch& batch) noexcept {
-  for (int64_t n = 0; n < batch.count; ++n) {
-    GemmArgsOf<T> item = args;
-    item.a += n * batch.a_stride;
-    item.b += n * batch.b_stride;
-    item.c += n * batch.c_stride;
-    if (item.pre) item.pre += n * batch.c_stride;
-    gemm(item);
-  }
-}
-
 template void gemm(const GemmArgsOf<float>&) noexcept;
 template void gemm(const GemmArgsOf<double>&) noexcept;
-template void gemm_batched(const GemmArgsOf<float>&, const GemmBatch&) noexcept;
-template void gemm_batched(const GemmArgsOf<double>&, const GemmBatch&) noexcept;
 
 }  // namespace qkv::kernels::reference

@@ -22,8 +22,6 @@ double value(Unary op, double x) {
       return std::tanh(x);
     case Unary::sigmoid:
       return sigmoid(x);
-    case Unary::silu:
-      return x * sigmoid(x);
     case Unary::exp:
       return std::exp(x);
   }
@@ -41,8 +39,6 @@ double slope(Unary op, double s) {
       return 1 - s * s;
     case Unary::sigmoid:
       return s * (1 - s);
-    case Unary::silu:
-      return sigmoid(s) * (1 + s * (1 - sigmoid(s)));
     case Unary::exp:
       return s;
   }
@@ -78,52 +74,8 @@ void dropout(const DropoutRule& rule, const T* x, T* y, int64_t n) noexcept {
 }
 
 template <class T>
-void axpy(T a, const T* x, T* y, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
-}
-
-template <class T>
-void scale(T a, const T* x, T* y, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i];
-}
-
-template <class T>
 void add(const T* x, const T* y, T* z, int64_t n) noexcept {
   for (int64_t i = 0; i < n; ++i) z[i] = x[i] + y[i];
-}
-
-template <class T>
-void subtract(const T* x, const T* y, T* z, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) z[i] = x[i] - y[i];
-}
-
-template <class T>
-void multiply(const T* x, const T* y, T* z, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) z[i] = x[i] * y[i];
-}
-
-template <class T>
-void multiply_add(const T* x, const T* y, T* z, int64_t n) noexcept {
-  for (int64_t i = 0; i < n; ++i) z[i] += x[i] * y[i];
-}
-
-template <class T>
-double sum(const T* x, int64_t n) noexcept {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]);
-  return total;
-}
-
-template <class T>
-double dot(const T* x, const T* y, int64_t n) noexcept {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]) * static_cast<double>(y[i]);
-  return total;
-}
-
-template <class T>
-double squared_norm(const T* x, int64_t n) noexcept {
-  return dot(x, x, n);
 }
 
 #define QKV_INSTANTIATE(T)                                                                 \
@@ -131,15 +83,7 @@ double squared_norm(const T* x, int64_t n) noexcept {
   template void unary_backward(Unary, const T*, const T*, T*, int64_t) noexcept;           \
   template void dropout(const DropoutRule&, const T*, T*, int64_t) noexcept;               \
   template void dropout_add(const DropoutRule&, const T*, const T*, T*, int64_t) noexcept; \
-  template void axpy(T, const T*, T*, int64_t) noexcept;                                   \
-  template void scale(T, const T*, T*, int64_t) noexcept;                                  \
-  template void add(const T*, const T*, T*, int64_t) noexcept;                             \
-  template void subtract(const T*, const T*, T*, int64_t) noexcept;                        \
-  template void multiply(const T*, const T*, T*, int64_t) noexcept;                        \
-  template void multiply_add(const T*, const T*, T*, int64_t) noexcept;                    \
-  template double sum(const T*, int64_t) noexcept;                                         \
-  template double squared_norm(const T*, int64_t) noexcept;                                \
-  template double dot(const T*, const T*, int64_t) noexcept;
+  template void add(const T*, const T*, T*, int64_t) noexcept;
 QKV_INSTANTIATE(float)
 QKV_INSTANTIATE(double)
 #undef QKV_INSTANTIATE

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/data/batching.h"
 #include "qkv/data/generated_knowledge.h"
 #include "qkv/data/text_file.h"
-#include "qkv/data/utf8.h"
 
 namespace qkv {
 namespace {

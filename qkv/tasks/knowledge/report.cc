@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 #include "qkv/figures/number.h"
 
 namespace qkv {

@@ -48,7 +48,7 @@ void declare_translation_data(Settings& s) {
     s.path(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
   }
   s.integer("generated-size", 4000, "pairs of the generated corpus", 100, 1e6)
-      .choice("tokenizer", "unigram", {"unigram", "bpe", "word", "char"}, "how text is cut into tokens")
+      .choice("tokenizer", "unigram", tokenizer_kinds(), "how text is cut into tokens")
       .integer("vocabulary", 5000, "tokens at most", 16, 1e6)
       .flag("joint", true, "one vocabulary for both languages")
       .integer("min-count", 2, "words and characters seen less often are unknown", 1, 1e6)

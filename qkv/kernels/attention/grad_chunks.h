@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "qkv/kernels/attention/plan.h"
+#include "qkv/kernels/attention/query_tiles.h"
+#include "qkv/kernels/scratch.h"
 
 namespace qkv::kernels {
 
@@ -19,9 +20,9 @@ struct GradChunk {
 /// only, so neither the batch nor the threads change a bit; every chunk but the first writes its share of d_q to
 /// its own array, and the shares are added in order. Axes along which d_bias repeats stay inside one task.
 /// With whole_rows there is one chunk.
-class GradPlan {
+class GradChunks {
  public:
-  GradPlan(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, bool whole_rows, Scratch& scratch);
+  GradChunks(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, bool whole_rows, Scratch& scratch);
   int64_t tasks() const { return outer_[0] * outer_[1] * outer_[2]; }
   /// Steps of each task, to be run in order.
   int64_t steps() const { return inner_[0] * inner_[1] * inner_[2]; }

@@ -20,11 +20,7 @@ Tensor softmax_op(const char* op, const Tensor& x_in, bool logarithm, const std:
     using T = decltype(t);
     const kernels::SoftmaxRows<T> args{rows_of(x), x.dim(-1), x.data<T>(), out.data<T>(),
                                        lens.empty() ? nullptr : lens.data()};
-    if constexpr (std::is_same_v<T, float>) {
-      logarithm ? kernels::log_softmax_rows(args) : kernels::softmax_rows(args);
-    } else {
-      logarithm ? kernels::reference::log_softmax_rows(args) : kernels::reference::softmax_rows(args);
-    }
+    logarithm ? kernels::log_softmax_rows(args) : kernels::softmax_rows(args);
   });
   return record(op, out, {x_in}, [out, logarithm](const Tensor& d_out, Grads& d) {
     const Tensor g = dense(d_out);
@@ -32,12 +28,7 @@ Tensor softmax_op(const char* op, const Tensor& x_in, bool logarithm, const std:
     dispatch(out.dtype(), [&](auto t) {
       using T = decltype(t);
       const kernels::SoftmaxRowsBackward<T> args{rows_of(out), out.dim(-1), out.data<T>(), g.data<T>(), d_x.data<T>()};
-      if constexpr (std::is_same_v<T, float>) {
-        logarithm ? kernels::log_softmax_rows_backward(args) : kernels::softmax_rows_backward(args);
-      } else {
-        logarithm ? kernels::reference::log_softmax_rows_backward(args)
-                  : kernels::reference::softmax_rows_backward(args);
-      }
+      logarithm ? kernels::log_softmax_rows_backward(args) : kernels::softmax_rows_backward(args);
     });
     d.add(0, d_x);
   });
@@ -105,11 +96,7 @@ std::vector<Tensor> layer_norm_op(const char* op, const std::vector<Tensor>& in,
                                      .y = out.data<T>(),
                                      .mean = mean.data<T>(),
                                      .rstd = rstd.data<T>()};
-    if constexpr (std::is_same_v<T, float>) {
-      kernels::layer_norm(args);
-    } else {
-      kernels::reference::layer_norm(args);
-    }
+    kernels::layer_norm(args);
   });
   const bool fused = residual.defined();
   const auto backward = [=](const std::vector<Tensor>& d_outs, Grads& d) {
@@ -140,11 +127,7 @@ std::vector<Tensor> layer_norm_op(const char* op, const std::vector<Tensor>& in,
                                                .d_s = d_s.data<T>(),
                                                .d_gamma = at(d_gamma),
                                                .d_beta = at(d_beta)};
-      if constexpr (std::is_same_v<T, float>) {
-        kernels::layer_norm_backward(args);
-      } else {
-        kernels::reference::layer_norm_backward(args);
-      }
+      kernels::layer_norm_backward(args);
     });
     hand_on(d_s);
   };
@@ -197,11 +180,7 @@ Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, 
     auto args = args_for(t);
     args.loss = loss.data<T>();
     args.lse = lse.data<T>();
-    if constexpr (std::is_same_v<T, float>) {
-      kernels::cross_entropy(args);
-    } else {
-      kernels::reference::cross_entropy(args);
-    }
+    kernels::cross_entropy(args);
     for (int64_t r = 0; r < rows; ++r) total += static_cast<double>(loss.data<T>()[r]);
   });
   return record("cross_entropy", Tensor::full({}, total * share, logits.dtype()), {logits_in},
@@ -213,11 +192,7 @@ Tensor cross_entropy(const Tensor& logits_in, std::span<const int64_t> targets, 
                     args.lse = saved.data<T>();
                     args.d_logits = d_logits.data<T>();
                     args.d_scale = static_cast<T>(share * d_out.item());
-                    if constexpr (std::is_same_v<T, float>) {
-                      kernels::cross_entropy_backward(args);
-                    } else {
-                      kernels::reference::cross_entropy_backward(args);
-                    }
+                    kernels::cross_entropy_backward(args);
                   });
                   d.add(0, d_logits);
                 });

@@ -10,7 +10,7 @@ void flash_forward(const AttentionInputs<float>& in, const AttentionOutputs<floa
 /// Its backward, from lse: one pass over the tiles.
 void flash_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads);
 /// Any score and normaliser: whole rows of a few queries at a time.
-void rows_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out);
-void rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads);
+void whole_rows_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out);
+void whole_rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads);
 
 }  // namespace qkv::kernels

@@ -2,14 +2,14 @@
 #include <cmath>
 
 #include "qkv/base/parallel.h"
-#include "qkv/kernels/attention/kernels.h"
-#include "qkv/kernels/attention/plan.h"
+#include "qkv/kernels/attention/query_tiles.h"
+#include "qkv/kernels/attention/variants.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "qkv/kernels/attention/rows.cc"
+#define HWY_TARGET_INCLUDE "qkv/kernels/attention/whole_rows.cc"
 #include "hwy/foreach_target.h"
 #include "qkv/kernels/attention/grads-inl.h"
-#include "qkv/kernels/attention/rows-inl.h"
+#include "qkv/kernels/attention/whole_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
@@ -21,7 +21,7 @@ uint32_t row_key(const AttentionInputs<float>& in, const QueryTile& q, int r) {
   return dropout_row_key(in.rule.dropout_seed, plane, static_cast<uint64_t>(q.query[r]));
 }
 
-void drop(const RowsWorker& w) {
+void drop(const WholeRowsWorker& w) {
   const F32 d;
   alignas(64) uint32_t keys[kTileQ] = {};
   for (int r = 0; r < w.q->rows; ++r) keys[r] = row_key(w.in, *w.q, r);
@@ -34,7 +34,7 @@ void drop(const RowsWorker& w) {
   }
 }
 
-void forward_tile(RowsWorker& w, Scratch& scratch, const AttentionOutputs<float>& to) {
+void forward_tile(WholeRowsWorker& w, Scratch& scratch, const AttentionOutputs<float>& to) {
   const int64_t Dv = w.in.dims.Dv, width = padded(Dv);
   const QueryTile& q = *w.q;
   alignas(64) float lse[kTileQ];
@@ -62,8 +62,8 @@ void forward_tile(RowsWorker& w, Scratch& scratch, const AttentionOutputs<float>
   }
 }
 
-void rows_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
-  run_row_tiles(in, [&](RowsWorker& w, Scratch& scratch) HWY_ATTR { forward_tile(w, scratch, out); });
+void whole_rows_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
+  run_row_tiles(in, [&](WholeRowsWorker& w, Scratch& scratch) HWY_ATTR { forward_tile(w, scratch, out); });
 }
 
 // One vector of queries: z becomes the weights after dropout, dp becomes dz.
@@ -103,7 +103,7 @@ HWY_INLINE void column_backward(const GradWorker& w, int64_t begin, int v, const
 
 // Additive scores of one query row: with u = dz · scale · w ∘ (1 - t²), t = tanh(q + k_j):
 // dq += u, dk_j += u, dw += dz · scale · t.
-HWY_INLINE void additive_row(const GradWorker& w, const KeyTile& k, const Rows& keys, int r, float* d_w) {
+HWY_INLINE void additive_row(const GradWorker& w, const KeyTile& k, const PaddedRows& keys, int r, float* d_w) {
   const F32 d;
   const int64_t width = padded(w.in.dims.D);
   for (int64_t c = 0; c < width; c += kLanes) {
@@ -127,12 +127,12 @@ HWY_INLINE void additive_row(const GradWorker& w, const KeyTile& k, const Rows& 
   }
 }
 
-struct RowBuffers {
+struct WholeRows {
   float *z, *dp, *slope;  // [Lk][kTileQ]
   float* d_additive;      // [padded(D)] of this task
 };
 
-void backward_tile(GradWorker& w, const RowBuffers& rows) {
+void backward_tile(GradWorker& w, const WholeRows& rows) {
   const QueryTile& q = *w.q;
   const AttentionDims& dims = w.in.dims;
   row_scores(w.scorer, rows.z, rows.slope);
@@ -153,14 +153,14 @@ void backward_tile(GradWorker& w, const RowBuffers& rows) {
     w.add_grads(k, first);
     if (w.in.rule.additive) {
       if (first) std::fill(w.d_q, w.d_q + kTileQ * padded(dims.D), 0.0f);
-      const Rows keys = vector_rows(w.in.k, q, k.jb, k.je, dims.D, w.keys);
+      const PaddedRows keys = vector_rows(w.in.k, q, k.jb, k.je, dims.D, w.keys);
       for (int r = 0; r < q.rows; ++r) additive_row(w, k, keys, r, rows.d_additive);
     }
     first = false;
   });
 }
 
-void rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) {
+void whole_rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) {
   Scratch shared;
   const int64_t width = padded(in.dims.D), tasks = in.dims.B * in.dims.Hkv;
   float* d_additive = shared.floats(tasks * width);
@@ -168,7 +168,7 @@ void rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>
   run_grad_chunks(in, grads, unit_of(in.rule), true, [&](GradWorker& w, const GradChunk& chunk) HWY_ATTR {
     Scratch scratch;
     const int64_t size = std::max<int64_t>(chunk.seq.Lk, 1) * kTileQ;
-    RowBuffers rows{scratch.floats(size), scratch.floats(size), nullptr, nullptr};
+    WholeRows rows{scratch.floats(size), scratch.floats(size), nullptr, nullptr};
     if (in.rule.softcap > 0) rows.slope = scratch.floats(size);
     rows.d_additive = d_additive + (chunk.seq.b * in.dims.Hkv + chunk.kv) * width;
     QueryTile tile;
@@ -195,13 +195,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace qkv::kernels {
-HWY_EXPORT(rows_forward);
-HWY_EXPORT(rows_backward);
-void rows_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
-  HWY_DYNAMIC_DISPATCH(rows_forward)(in, out);
+HWY_EXPORT(whole_rows_forward);
+HWY_EXPORT(whole_rows_backward);
+void whole_rows_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out) {
+  HWY_DYNAMIC_DISPATCH(whole_rows_forward)(in, out);
 }
-void rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) {
-  HWY_DYNAMIC_DISPATCH(rows_backward)(in, grads);
+void whole_rows_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads) {
+  HWY_DYNAMIC_DISPATCH(whole_rows_backward)(in, grads);
 }
 }  // namespace qkv::kernels
 #endif

@@ -1,9 +1,9 @@
 // Register-blocked products of attention tiles, per SIMD target: C (+)= A·B with C's rows along the vectors.
-#if defined(QKV_KERNELS_ATTENTION_GEMM_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef QKV_KERNELS_ATTENTION_GEMM_INL_H_
-#undef QKV_KERNELS_ATTENTION_GEMM_INL_H_
+#if defined(QKV_KERNELS_ATTENTION_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_KERNELS_ATTENTION_PRODUCTS_INL_H_
+#undef QKV_KERNELS_ATTENTION_PRODUCTS_INL_H_
 #else
-#define QKV_KERNELS_ATTENTION_GEMM_INL_H_
+#define QKV_KERNELS_ATTENTION_PRODUCTS_INL_H_
 #endif
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "hwy/highway.h"
 #include "qkv/kernels/attention/math-inl.h"
-#include "qkv/kernels/attention/plan.h"
+#include "qkv/kernels/attention/query_tiles.h"
 
 // Accumulators only stay in registers when every loop over them is unrolled.
 #undef QKV_UNROLL
@@ -37,6 +37,20 @@ enum class AccessA {
   rows,     // a[m * a_stride + k]
   tile,     // a[m * kTileQ + k]: rows of a score tile
   columns,  // a[k * kTileQ + m]: columns of a score tile
+};
+
+// C[m, n] = init(m, n) + Σ_k A(m, k) · B[k, n]; the sum runs over k in order, so no blocking changes a bit.
+struct Product {
+  const float* a = nullptr;  // how A(m, k) is found: AccessA
+  int64_t a_stride = 0;
+  const float* b = nullptr;  // B[k, n] at b[k * b_stride + n]
+  int64_t b_stride = 0;
+  int64_t K = 0;
+  float* c = nullptr;  // C[m, n] at c[m * c_stride + n]
+  int64_t c_stride = 0;
+  bool accumulate = false;        // init = C, else 0
+  const float* before = nullptr;  // [M] init is multiplied by before[m]
+  const float* after = nullptr;   // [M] the result is multiplied by after[m]
 };
 
 // Rows of a block of NV vectors: few vectors take more rows, to cover the latency of the multiply-adds.

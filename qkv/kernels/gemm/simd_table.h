@@ -46,7 +46,7 @@ struct GemmFewRows {
 
 /// A rectangle of results to finish in place: pre = c (if given), c = act(c).
 struct GemmFinish {
-  Activation activation = Activation::none;
+  Act activation = Act::none;
   int64_t rows = 0, cols = 0;
   float* c = nullptr;
   float* pre = nullptr;

@@ -1,9 +1,9 @@
 // Whole rows of scores for a tile of queries, per SIMD target: for normalisers that need them, statistics and maps.
-#if defined(QKV_KERNELS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef QKV_KERNELS_ATTENTION_ROWS_INL_H_
-#undef QKV_KERNELS_ATTENTION_ROWS_INL_H_
+#if defined(QKV_KERNELS_ATTENTION_WHOLE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef QKV_KERNELS_ATTENTION_WHOLE_ROWS_INL_H_
+#undef QKV_KERNELS_ATTENTION_WHOLE_ROWS_INL_H_
 #else
-#define QKV_KERNELS_ATTENTION_ROWS_INL_H_
+#define QKV_KERNELS_ATTENTION_WHOLE_ROWS_INL_H_
 #endif
 
 #include <cmath>
@@ -11,13 +11,14 @@
 #include "qkv/base/parallel.h"
 #include "qkv/kernels/attention/normalisers-inl.h"
 #include "qkv/kernels/dropout.h"
+#include "qkv/kernels/scratch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace qkv::kernels {
 namespace HWY_NAMESPACE {
 
 // Scores are kept in log2 units for softmax only.
-HWY_INLINE float unit_of(const ScoreRule<float>& rule) {
+HWY_INLINE float unit_of(const ScoreArgs<float>& rule) {
   return rule.normaliser == Normaliser::softmax ? kLog2e : 1.0f;
 }
 
@@ -38,15 +39,15 @@ HWY_INLINE void row_scores(const Scorer& s, float* z, float* slope) {
   });
 }
 
-struct RowsWorker {
-  RowsWorker(const AttentionInputs<float>& inputs, int64_t keys, Scratch& scratch) : in(inputs) {
+struct WholeRowsWorker {
+  WholeRowsWorker(const AttentionInputs<float>& inputs, int64_t keys, Scratch& scratch) : in(inputs) {
     scorer.in = &in;
     scorer.unit = unit_of(in.rule);
     packed_q = scratch.floats(in.dims.D * kTileQ);
     scorer.packed_q = packed_q;
     if (in.rule.mask.data || in.rule.bias.data) {
       scorer.extra = scratch.floats(kTileK * kTileQ);
-      scorer.rows = scratch.floats(kTileK * kTileQ);
+      scorer.extra_rows = scratch.floats(kTileK * kTileQ);
     }
     z = scratch.floats(std::max<int64_t>(keys, 1) * kTileQ);
     zeros = scratch.floats(in.dims.D);
@@ -87,14 +88,14 @@ struct RowsWorker {
 // Runs fn(worker, tile, scratch) for every tile of the call.
 template <class Fn>
 void run_row_tiles(const AttentionInputs<float>& in, Fn&& fn) {
-  const TilePlan plan(in);
-  const int64_t most = std::max<int64_t>(1, plan.size() / (4 * num_threads()));
-  parallel_blocks(plan.size(), std::min<int64_t>(most, 16), [&](int64_t begin, int64_t end) HWY_ATTR {
+  const TileList tiles(in);
+  const int64_t most = std::max<int64_t>(1, tiles.size() / (4 * num_threads()));
+  parallel_blocks(tiles.size(), std::min<int64_t>(most, 16), [&](int64_t begin, int64_t end) HWY_ATTR {
     Scratch scratch;
-    RowsWorker w(in, plan.max_keys(), scratch);
+    WholeRowsWorker w(in, tiles.max_keys(), scratch);
     QueryTile tile;
     for (int64_t t = begin; t < end; ++t) {
-      plan.get(t, tile);
+      tiles.get(t, tile);
       Scratch own;
       w.score(tile);
       fn(w, own);

@@ -1,4 +1,4 @@
-// UTF-8: decoding, checking, cutting into characters, and the few Unicode facts the data layer needs.
+// UTF-8: decoding, checking, cutting into characters, and the few Unicode facts that tokenizers need.
 #pragma once
 
 #include <cstdint>

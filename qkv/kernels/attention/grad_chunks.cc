@@ -1,5 +1,5 @@
 // Cuts the backward pass into tasks and adds up the shares of d_q.
-#include "qkv/kernels/attention/grad_plan.h"
+#include "qkv/kernels/attention/grad_chunks.h"
 
 #include <algorithm>
 
@@ -19,13 +19,13 @@ int64_t own_keys(const AttentionInputs<float>& in, const Sequence& s) {
 
 }  // namespace
 
-int64_t GradPlan::chunk_count(int64_t keys) const {
+int64_t GradChunks::chunk_count(int64_t keys) const {
   const int64_t Hkv = in_.dims.Hkv;
   return whole_rows_ ? 1 : std::clamp<int64_t>(std::min((kChunks + Hkv - 1) / Hkv, keys / kLeastKeys), 1, kChunks);
 }
 
-GradPlan::GradPlan(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, bool whole_rows,
-                   Scratch& scratch)
+GradChunks::GradChunks(const AttentionInputs<float>& in, const AttentionGrads<float>& grads, bool whole_rows,
+                       Scratch& scratch)
     : in_(in), grads_(grads) {
   const AttentionDims& dims = in.dims;
   whole_rows_ = whole_rows;
@@ -46,7 +46,7 @@ GradPlan::GradPlan(const AttentionInputs<float>& in, const AttentionGrads<float>
   if (most_chunks_ > 1 && grads.d_q.data) shares_ = scratch.floats((most_chunks_ - 1) * share_);
 }
 
-bool GradPlan::get(int64_t task, int64_t step, GradChunk& chunk) const {
+bool GradChunks::get(int64_t task, int64_t step, GradChunk& chunk) const {
   const int64_t t[3] = {task / (outer_[1] * outer_[2]), task / outer_[2] % outer_[1], task % outer_[2]};
   const int64_t s[3] = {step / (inner_[1] * inner_[2]), step / inner_[2] % inner_[1], step % inner_[2]};
   const int64_t b = t[0] + s[0], c = t[2] + s[2];
@@ -66,7 +66,7 @@ bool GradPlan::get(int64_t task, int64_t step, GradChunk& chunk) const {
   return true;
 }
 
-void GradPlan::add_partial_d_q() const {
+void GradChunks::add_partial_d_q() const {
   if (!shares_) return;
   const AttentionDims& dims = in_.dims;
   parallel_for(dims.B * dims.H, [&](int64_t plane) {

@@ -1,12 +1,12 @@
 // The inner loops of gemm, compiled once per instruction set: tiles, a few rows, packing and what ends a product.
-#include "qkv/kernels/gemm/kernels.h"
+#include "qkv/kernels/gemm/simd_table.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "qkv/kernels/gemm/kernels.cc"
+#define HWY_TARGET_INCLUDE "qkv/kernels/gemm/simd_table.cc"
 #include "hwy/foreach_target.h"
 // After foreach_target: what follows is compiled once per target.
 #include "qkv/kernels/gemm/tiles-inl.h"
@@ -226,15 +226,15 @@ HWY_INLINE void finish_with(const GemmFinish& f, const F& act) {
 void finish(const GemmFinish& f) {
   const D d;
   switch (f.activation) {
-    case Activation::none:
+    case Act::none:
       return finish_with(f, [](V x) HWY_ATTR { return x; });
-    case Activation::relu:
+    case Act::relu:
       return finish_with(f, [d](V x) HWY_ATTR { return math::relu_v(d, x); });
-    case Activation::gelu:
+    case Act::gelu:
       return finish_with(f, [d](V x) HWY_ATTR { return math::gelu_v(d, x); });
-    case Activation::tanh:
+    case Act::tanh:
       return finish_with(f, [d](V x) HWY_ATTR { return math::tanh_v(d, x); });
-    case Activation::sigmoid:
+    case Act::sigmoid:
       return finish_with(f, [d](V x) HWY_ATTR { return math::sigmoid_v(d, x); });
   }
 }

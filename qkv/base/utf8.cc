@@ -1,5 +1,5 @@
 // UTF-8: decoding, checking, cutting into characters, and the few Unicode facts the data layer needs.
-#include "qkv/data/utf8.h"
+#include "qkv/base/utf8.h"
 
 #include <cstdio>
 

@@ -1,9 +1,7 @@
-// How attention work is cut up: tiles of queries, tiles and chunks of keys, and per-thread scratch memory.
+// How attention work is cut up: tiles of queries, tiles and chunks of keys.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "qkv/kernels/attention/visibility.h"
@@ -42,9 +40,9 @@ void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, 
 void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t head, int64_t first, QueryTile& tile);
 
 /// Numbers every tile of a call, so that tasks can be handed out by index.
-class TilePlan {
+class TileList {
  public:
-  explicit TilePlan(const AttentionInputs<float>& in);
+  explicit TileList(const AttentionInputs<float>& in);
   int64_t size() const { return size_; }
   void get(int64_t index, QueryTile& tile) const;
   /// Longest range of keys of any sequence.
@@ -54,34 +52,6 @@ class TilePlan {
   const AttentionInputs<float>& in_;
   std::vector<int64_t> starts_;  // first tile of each sequence; empty when all have as many
   int64_t per_sequence_ = 0, size_ = 0, max_keys_ = 0;
-};
-
-/// Memory of the calling thread that lives until the scope ends and is reused by the next scope.
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  /// n floats, 64-byte aligned, uninitialised, with room for one vector read past the end.
-  float* floats(int64_t n);
-
- private:
-  size_t block_, used_;  // where the scope started
-};
-
-/// C[m, n] = init(m, n) + Σ_k A(m, k) · B[k, n]; the sum runs over k in order, so no blocking changes a bit.
-struct Product {
-  const float* a = nullptr;  // how A(m, k) is found: AccessA in attention_gemm-inl.h
-  int64_t a_stride = 0;
-  const float* b = nullptr;  // B[k, n] at b[k * b_stride + n]
-  int64_t b_stride = 0;
-  int64_t K = 0;
-  float* c = nullptr;  // C[m, n] at c[m * c_stride + n]
-  int64_t c_stride = 0;
-  bool accumulate = false;        // init = C, else 0
-  const float* before = nullptr;  // [M] init is multiplied by before[m]
-  const float* after = nullptr;   // [M] the result is multiplied by after[m]
 };
 
 }  // namespace qkv::kernels

@@ -1,8 +1,7 @@
-// Cuts attention into query tiles and keeps each thread's scratch memory.
-#include "qkv/kernels/attention/plan.h"
+// Cuts attention into query tiles.
+#include "qkv/kernels/attention/query_tiles.h"
 
 #include <algorithm>
-#include <new>
 
 namespace qkv::kernels {
 namespace {
@@ -19,7 +18,7 @@ void trim(KeyRange& range, Hidden&& hidden) {
 
 // What every row of the tile has in common; causal rule, window and lengths per query come on top.
 KeyRange common_range(const AttentionInputs<float>& in, const QueryTile& t) {
-  ScoreRule<float> rule = in.rule;
+  ScoreArgs<float> rule = in.rule;
   rule.causal = false;
   rule.window_left = rule.window_right = -1;
   if (rule.lens_q_stride != 0) rule.key_lens = nullptr;
@@ -38,7 +37,7 @@ KeyRange common_range(const AttentionInputs<float>& in, const QueryTile& t) {
 
 // [lo, hi) of every row, with the rules by position as plain arithmetic: this runs once for every tile.
 void set_ranges(const AttentionInputs<float>& in, QueryTile& t) {
-  const ScoreRule<float>& rule = in.rule;
+  const ScoreArgs<float>& rule = in.rule;
   const KeyRange common = common_range(in, t);
   constexpr int64_t kFar = int64_t{1} << 40;
   const int64_t offset = t.seq.offset, left = rule.window_left < 0 ? kFar : std::min(rule.window_left, kFar);
@@ -95,7 +94,7 @@ void make_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t kv, 
 }
 
 void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t head, int64_t first, QueryTile& tile) {
-  const ScoreRule<float>& rule = in.rule;
+  const ScoreArgs<float>& rule = in.rule;
   const int rows = static_cast<int>(std::min<int64_t>(kTileQ, s.Lq - first));
   // Ranges by position alone are those of the tile made here before when lengths and place agree.
   const bool by_position = !rule.key_lens && !rule.mask.data && !rule.bias.data;
@@ -112,7 +111,7 @@ void make_head_tile(const AttentionInputs<float>& in, const Sequence& s, int64_t
   set_ranges(in, tile);
 }
 
-TilePlan::TilePlan(const AttentionInputs<float>& in) : in_(in), max_keys_(in.dims.Lk) {
+TileList::TileList(const AttentionInputs<float>& in) : in_(in), max_keys_(in.dims.Lk) {
   if (!in.q_offsets) {
     per_sequence_ = in.dims.Hkv * tile_count(in.dims, sequence_of(in, 0));
     size_ = in.dims.B * per_sequence_;
@@ -125,7 +124,7 @@ TilePlan::TilePlan(const AttentionInputs<float>& in) : in_(in), max_keys_(in.dim
   }
 }
 
-void TilePlan::get(int64_t index, QueryTile& tile) const {
+void TileList::get(int64_t index, QueryTile& tile) const {
   int64_t b = 0, first = 0;
   if (starts_.empty()) {
     b = index / per_sequence_;
@@ -138,62 +137,6 @@ void TilePlan::get(int64_t index, QueryTile& tile) const {
   const int64_t per_head = tile_count(in_.dims, s), within = index - first;
   // Later queries first: under the causal rule they are the longest tasks.
   make_tile(in_, s, within / per_head, per_head - 1 - within % per_head, tile);
-}
-
-namespace {
-
-struct Free {
-  void operator()(float* p) const { ::operator delete[](p, std::align_val_t{64}); }
-};
-struct Block {
-  std::unique_ptr<float[], Free> data;
-  size_t size = 0;
-};
-// A thread's blocks, in the order they fill up. Holds no results, only room.
-struct Arena {
-  std::vector<Block> blocks;
-  size_t block = 0, used = 0;
-};
-Arena& arena() {
-  thread_local Arena instance;
-  return instance;
-}
-constexpr size_t kKeep = size_t{64} << 20;  // floats beyond this (256 MiB) are given back
-
-}  // namespace
-
-Scratch::Scratch() : block_(arena().block), used_(arena().used) {}
-
-Scratch::~Scratch() {
-  Arena& a = arena();
-  a.block = block_;
-  a.used = used_;
-  if (block_ != 0 || used_ != 0) return;
-  // Outermost scope: what took several blocks becomes one, so that the next call finds it in one piece.
-  size_t total = 0;
-  for (const Block& b : a.blocks) total += b.size;
-  if (a.blocks.size() > 1 || total > kKeep) {
-    a.blocks.clear();
-    if (total <= kKeep)
-      a.blocks.push_back({std::unique_ptr<float[], Free>(new (std::align_val_t{64}) float[total]), total});
-  }
-}
-
-float* Scratch::floats(int64_t n) {
-  Arena& a = arena();
-  const size_t need = (static_cast<size_t>(n) + 16 + 15) / 16 * 16;
-  while (a.block < a.blocks.size() && a.used + need > a.blocks[a.block].size) {
-    ++a.block;
-    a.used = 0;
-  }
-  if (a.block == a.blocks.size()) {
-    const size_t size = std::max(need, size_t{1} << 16);
-    a.blocks.push_back({std::unique_ptr<float[], Free>(new (std::align_val_t{64}) float[size]), size});
-    a.used = 0;
-  }
-  float* p = a.blocks[a.block].data.get() + a.used;
-  a.used += need;
-  return p;
 }
 
 }  // namespace qkv::kernels

@@ -1,0 +1,111 @@
+// Starts peer processes and exchanges lines with them.
+#include "qkv/app/bench/peer_process.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "qkv/base/error.h"
+
+namespace qkv::bench {
+namespace fs = std::filesystem;
+namespace {
+
+// Runs `words` with its input and output on the given descriptors; never returns.
+[[noreturn]] void become(char* const* words, int in, int out) {
+  dup2(in, STDIN_FILENO);
+  dup2(out, STDOUT_FILENO);
+  if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
+  execvp(words[0], words);
+  _exit(127);
+}
+
+// Directories of Debian's builds of BLAS, as seen from inside the root.
+std::vector<fs::path> blas_folders(const PythonSetup& setup) {
+  std::vector<fs::path> found;
+  std::error_code none;
+  const fs::path lib = fs::path(setup.root.empty() ? "/" : setup.root) / "usr" / "lib";
+  for (const char* build : {"openblas-openmp", "blis-openmp"}) {
+    for (const auto& arch : fs::directory_iterator(lib, none)) {
+      if (fs::exists(arch.path() / build, none)) found.push_back("/usr/lib" / arch.path().filename() / build);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+PeerProcess::PeerProcess(const std::vector<std::string>& command) {
+  // Closed on exec: a peer that held another's pipe open would keep it from seeing the end of its input.
+  int to[2] = {-1, -1}, from[2] = {-1, -1};
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const bool pipes = pipe2(to, O_CLOEXEC) == 0 && pipe2(from, O_CLOEXEC) == 0;
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that ended shows as an empty answer
+  if (pipes) pid_ = fork();
+  if (pid_ == 0) become(words.data(), to[0], from[1]);
+  for (const int end : {to[0], from[1]}) close(end);
+  if (pid_ < 0) {
+    for (const int end : {to[1], from[0]}) close(end);
+    throw IoError("cannot start " + (command.empty() ? std::string("a process") : command[0]) + " for comparison");
+  }
+  to_ = fdopen(to[1], "w");
+  from_ = fdopen(from[0], "r");
+}
+
+PeerProcess::~PeerProcess() {
+  std::fclose(to_);  // it ends at the end of its input
+  std::fclose(from_);
+  for (int i = 0; i < 200; ++i) {  // two seconds to end by itself
+    if (waitpid(pid_, nullptr, WNOHANG) != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+std::string PeerProcess::ask(const std::string& request) {
+  std::fprintf(to_, "%s\n", request.c_str());
+  std::fflush(to_);
+  std::string answer;
+  for (int c = std::fgetc(from_); c != EOF && c != '\n'; c = std::fgetc(from_)) answer.push_back(static_cast<char>(c));
+  return answer;
+}
+
+std::vector<std::string> blas_builds(const PythonSetup& setup) {
+  std::vector<std::string> names;
+  for (const fs::path& folder : blas_folders(setup)) names.push_back(folder.filename());
+  if (names.empty()) names.push_back("");
+  return names;
+}
+
+std::vector<std::string> python_command(const PythonSetup& setup, const std::string& blas, const std::string& script,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  if (!setup.root.empty()) words = {"chroot", setup.root};
+  words.push_back("env");
+  for (const fs::path& folder : blas_folders(setup)) {
+    if (folder.filename() == blas) words.push_back("LD_LIBRARY_PATH=" + folder.string());
+  }
+  words.push_back("GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
+  for (const char* name : {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", "BLIS_NUM_THREADS=", "MKL_NUM_THREADS="}) {
+    words.push_back(name + std::to_string(setup.threads));
+  }
+  if (setup.avx2) {
+    for (const char* setting : {"ATEN_CPU_CAPABILITY=avx2", "OPENBLAS_CORETYPE=Zen", "DNNL_MAX_CPU_ISA=AVX2",
+                                "BLIS_ARCH_TYPE=haswell", "MKL_ENABLE_INSTRUCTIONS=AVX2"}) {
+      words.push_back(setting);
+    }
+  }
+  words.insert(words.end(), {setup.python, "-c", script});
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+}  // namespace qkv::bench

@@ -1,0 +1,59 @@
+// From tensors and a rule to the arguments of the attention kernels: the one place that knows both. Not a public
+// header.
+#pragma once
+
+#include "qkv/kernels/attention/attention.h"
+#include "qkv/ops/attention.h"
+#include "qkv/ops/common.h"
+
+namespace qkv {
+
+inline bool packed(const ScoreRule& rule) { return !rule.q_offsets.empty() || !rule.k_offsets.empty(); }
+
+/// Sizes of a call; v may be undefined (scores and statistics only). Throws ShapeError.
+kernels::AttentionDims dims_of(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule);
+
+/// The rule as kernels take it, for a call of these sizes. `rule` must outlive it: it points into its vectors and
+/// tensors. Throws ShapeError, ConfigError.
+template <class T>
+kernels::ScoreArgs<T> score_args(const ScoreRule& rule, const kernels::AttentionDims& n);
+
+/// All arguments of a call; `rule` must outlive them too.
+template <class T>
+kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule);
+
+/// A tensor of rows of D numbers, [B,H,L,D], [B,L,D] or packed [T,H,D]; undefined: null.
+template <class T>
+kernels::Strided<T> strided(TensorOf<T>& t, const ScoreRule& rule) {
+  kernels::Strided<T> s;
+  if (!t.defined()) return s;
+  s.data = t.template data<std::remove_const_t<T>>();
+  if (packed(rule)) {
+    s.l_stride = t.strides()[0];
+    s.h_stride = t.strides()[1];
+  } else {
+    s.b_stride = t.strides()[0];
+    s.h_stride = t.rank() == 4 ? t.strides()[1] : 0;
+    s.l_stride = t.strides()[-2];
+  }
+  return s;
+}
+
+/// A tensor of one number a row, [B,H,Lq] or packed [Tq,H]; undefined: null.
+template <class T>
+kernels::Strided<T> row_strided(TensorOf<T>& t, const ScoreRule& rule) {
+  kernels::Strided<T> s;
+  if (!t.defined()) return s;
+  s.data = t.template data<std::remove_const_t<T>>();
+  if (packed(rule)) {
+    s.l_stride = t.strides()[0];
+    s.h_stride = t.strides()[1];
+  } else {
+    s.b_stride = t.strides()[0];
+    s.h_stride = t.strides()[1];
+    s.l_stride = t.strides()[2];
+  }
+  return s;
+}
+
+}  // namespace qkv
