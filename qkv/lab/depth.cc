@@ -195,7 +195,7 @@ Result run_depth(const Settings& set) {
       const auto add = [&](const char* what, double wanted, const Measured& m) {
         if (!a.norm) return r.sampled(point, what, wanted, m.mean[at_layer], m.error[at_layer]);
         // With a norm the formulas are those of a wide layer: a share of about 1/d is lost or gained at every one.
-        const double narrow = 3 * std::max(wanted, 1.0) * double(s.layers - l) / double(s.dim);
+        const double narrow = 2 * wanted * double(s.layers - l) / double(s.dim);
         r.first_order(point, what, wanted, m.mean[at_layer], 3 * m.error[at_layer] + narrow);
       };
       add("mean square of the gradient", s.predicted_square(a, l), squares.back());
