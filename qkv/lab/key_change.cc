@@ -17,7 +17,7 @@ Tensor batched(const Tensor& x) { return reshape(x, {1, x.dim(0), x.dim(1)}); }
 // H' of `draws` look-ups in which key a is moved at random → [draws, d].
 Tensor drawn_outputs(const KeyLookup& lookup, int64_t a, double sigma, int64_t draws, Rng& rng) {
   const int64_t m = lookup.keys.dim(0), d = lookup.keys.dim(1);
-  const Tensor k = expand(batch_of_one(lookup.keys), {draws, m, d}).clone();  // [n, m, d]
+  Tensor k = expand(batch_of_one(lookup.keys), {draws, m, d}).clone();  // [n, m, d]
   for (int64_t s = 0; s < draws; ++s) {
     for (int64_t c = 0; c < d; ++c) k.f32()[(s * m + a) * d + c] += static_cast<float>(sigma * rng.normal());
   }

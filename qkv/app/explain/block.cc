@@ -50,7 +50,7 @@ class BlockExplainer {
     given("E", model_.embedding, "given: the vocabulary is attention, is, all, you, need");
     const Tensor tokens =
         add("T", "rows 1, 2, 3 of E", embedding(model_.embedding, ids), "the tokens: attention is all");
-    const Tensor positions = Tensor::zeros({3, 4}, DType::f64);
+    Tensor positions = Tensor::zeros({3, 4}, DType::f64);
     for (int64_t i = 0; i < 12; ++i) {
       const double angle = double(i / 4) / std::pow(10000.0, double(i % 4 / 2 * 2) / 4);
       positions.f64()[i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
