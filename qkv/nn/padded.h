@@ -74,6 +74,7 @@ class PositionalEncoding {
   Dropout dropout_;
 };
 
+/// Sizes of an attention decoder.
 struct DecoderSizes {
   int64_t vocabulary = 0, embedding = 0, hidden = 0, layers = 1;
   double dropout = 0;  // between the layers, while training
@@ -85,11 +86,13 @@ class Seq2SeqAttentionDecoder {
  public:
   Seq2SeqAttentionDecoder(const DecoderSizes& sizes, Rng& rng);
 
+  /// What decoding starts from, and goes on from.
   struct State {
     Tensor encoder_outputs;     // [B, Ls, hidden]
     Tensor hidden;              // [layers, B, hidden]
     std::vector<int64_t> lens;  // of the source, B; empty: all of it counts
   };
+  /// What a pass over the tokens gives.
   struct Decoded {
     Tensor logits;   // [B, T, vocabulary]
     State state;     // after the last step: decoding goes on from here
