@@ -11,7 +11,7 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kLargestSide = 8192;
+constexpr int64_t kLargestSide = 8192, kMostPixels = int64_t{1} << 24;
 constexpr unsigned char kSignature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr const char* kDamaged = "the PNG data is damaged or truncated";
 
@@ -81,6 +81,7 @@ class PngDecoder {
     if (width_ < 1 || height_ < 1 || width_ > kLargestSide || height_ > kLargestSide) {
       fail("its sides must be between 1 and 8192 pixels");
     }
+    if (width_ * height_ > kMostPixels) fail("it has more than 16,777,216 pixels");
   }
 
   void read_header(ByteSpan h) {

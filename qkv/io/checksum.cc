@@ -92,8 +92,10 @@ Checksums Checksums::load(const std::string& folder) {
 }
 
 void Checksums::check(const std::string& name, uint64_t sum) const {
+  if (sums_.empty()) return;
   const auto expected = sums_.find(name);
-  if (expected == sums_.end() || expected->second == sum) return;
+  if (expected == sums_.end()) throw IoError(folder_ + kFile + ": damaged: it does not list " + name);
+  if (expected->second == sum) return;
   throw IoError(folder_ + "/" + name + ": damaged: its bytes are not those that were saved (see CHECKSUMS beside it)");
 }
 

@@ -71,7 +71,7 @@ TEST(Bench, TheLegendSaysThePowerThatTimeGrowsWith) {
   bench::Growth growth{&sweep, {}};
   for (const int n : sweep.values) {
     bench::Measured m;
-    m.who = {{"qkv", {1e-6 * n * n}, 0}, {"PyTorch", {1e-6 * n}, 0}};
+    m.who = {{"qkv", {}, {1e-6 * n * n}, 0}, {"PyTorch", {}, {1e-6 * n}, 0}};
     growth.measured.push_back(std::move(m));
   }
   const Plot plot = bench::growth_plot({&growth});

@@ -160,7 +160,7 @@ TEST(Png, BadFilesAreNamed) {
       "\0\0\0\0",
       20);
   EXPECT_EQ(error(good.substr(0, 8) + before + good.substr(8)),
-            "cannot read p.png: it does not begin with the chunk IHDR, as a PNG file does");
+            "cannot read p.png: the PNG data is damaged or truncated");
 }
 
 // A megabyte of texts that a decoder would unpack to a gigabyte.

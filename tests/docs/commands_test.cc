@@ -102,6 +102,10 @@ class DocumentedCommands : public TrainedRun<DocumentedCommands> {
     for (std::string& word : words) {
       if (const auto value = values.find(word); value != values.end()) word = value->second;
     }
+    // A bench looks for its text before anything else.
+    for (size_t i = 2; i < words.size(); ++i) {
+      if (words[1] == "bench" && words[i - 1] == "--data") words[i] = study;
+    }
     return words;
   }
 };

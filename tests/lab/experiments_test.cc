@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "qkv/base/error.h"
 #include "qkv/lab/experiment.h"
@@ -153,14 +154,21 @@ TEST(Lab, ARandomlyMovedKeyScattersByTheStepAndMovesTheMeanByItsSquare) {
                             variances = r.measured_of("variance along v_a − H");
   ASSERT_EQ(means.size(), 4u);
   EXPECT_NEAR(means[0] / means[1], 4, 0.6);  // halving σ
-  for (size_t i = 1; i < variances.size(); ++i) EXPECT_NEAR(variances[i - 1] / variances[i], 4, 0.3);
+  ASSERT_EQ(variances.size(), 4u);           // the smaller σ, the closer to the first order, in which the ratio is 4
+  double before = std::numeric_limits<double>::infinity();
+  for (size_t i = 1; i < variances.size(); ++i) {
+    const double off = std::abs(variances[i - 1] / variances[i] - 4);
+    EXPECT_LT(off, before);
+    before = off;
+  }
+  EXPECT_LT(before, 0.3);
   for (const double off : r.measured_of("variance in all other directions")) EXPECT_LE(std::abs(off), 1e-6);
 }
 
 TEST(Lab, HardAttentionCopiesAndSoftSpreads) {
   const Result r = run("kinds");
   for (const char* kind : {"self, hard", "cross, hard"}) {
-    EXPECT_EQ(find_row(r, kind, "keys in use, e^entropy").measured, 1);
+    EXPECT_NEAR(find_row(r, kind, "keys in use, e^entropy").measured, 1, 1e-6);
     EXPECT_LE(find_row(r, kind, "distance from the nearest value").measured, 1e-6);
   }
   for (const char* kind : {"self, soft, β = 0", "cross, soft, β = 0"}) {

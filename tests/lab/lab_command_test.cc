@@ -94,7 +94,7 @@ TEST_F(LabCommand, RunsEverythingIntoOneReport) {
 TEST_F(LabCommand, AllAsJsonHoldsPredictedAndMeasured) {
   const auto json = nlohmann::json::parse(output_of({"all", "--json"}));
   EXPECT_TRUE(json["agrees"]);
-  ASSERT_EQ(json["experiments"].size(), 16u);
+  ASSERT_EQ(json["experiments"].size(), 19u);
   for (const auto& e : json["experiments"]) {
     for (const auto& row : e["rows"]) {
       EXPECT_TRUE(row["predicted"].is_number() && row["measured"].is_number()) << e["name"] << row["quantity"];

@@ -11,6 +11,7 @@
 #include "qkv/data/tokenizer.h"
 #include "qkv/ops/attention.h"
 #include "qkv/ops/ops.h"
+#include "qkv/train/session.h"
 #include "qkv/train/trainer.h"
 #include "support/settings.h"
 
