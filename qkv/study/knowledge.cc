@@ -207,7 +207,8 @@ StudyOptions study_options(Recipe recipe, const std::string& data) {
     return o;
   }
   set({{"names", "0"}, {"answers", "0"}, {"ask", "0"}, {"questions", "0"}, {"span-weight", "1"}});
-  if (!data.empty()) set({{"epochs", "650"}, {"batch", "32"}, {"lr", "0.002"}});
+  set({{"epochs", data.empty() ? "80" : "650"}});
+  if (!data.empty()) set({{"batch", "32"}, {"lr", "0.002"}});
   o.finetuning.epochs = data.empty() ? 20 : 10;
   o.finetuning.batch = data.empty() ? 0 : 256;
   o.finetuning.lr = 6e-4;
