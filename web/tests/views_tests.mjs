@@ -144,6 +144,7 @@ export function viewTests(site) {
     assert.match(await page.textContent(".train .panel"), /on the server's machine/);
     assert.equal(await page.$("text=Train a small"), null);
     assert.equal(await page.$(".run >> text=stop"), null);
+    await page.unrouteAll({ behavior: "ignoreErrors" }); // the page asks again and again, also while it closes
     await close();
   });
 
