@@ -75,6 +75,7 @@ void Optimizer::step(double lr, double grad_scale) {
     if (!g.defined()) continue;
     grads[i] = dense(g);
   }
+  prepare(grads, grad_scale);
   for (size_t i = 0; i < grads.size(); ++i) steps_.f64()[i] += grads[i].defined() ? 1 : 0;
   parallel_for(static_cast<int64_t>(blocks_.size()), [&](int64_t b) {
     const Block& block = blocks_[static_cast<size_t>(b)];

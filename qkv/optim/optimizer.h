@@ -1,4 +1,4 @@
-// Optimizers: AdamW, Adam and SGD with PyTorch's semantics, one pass over all parameters a step.
+// Optimizers: AdamW, Adam, SGD and Muon with PyTorch's semantics, one pass over all parameters per step.
 #pragma once
 
 #include <string>
@@ -44,6 +44,9 @@ class Optimizer {
     double lr = 0, grad_scale = 1;
     int64_t step = 1;
   };
+  /// Called once per step before the blocks are updated: may replace a parameter's gradient (undefined: it has none) by
+  /// a direction computed from the whole of it.
+  virtual void prepare(std::vector<Tensor>& /*grads*/, double /*grad_scale*/) const {}
   /// Changes one block of a parameter (and of its moments); grad is the parameter's whole gradient, contiguous.
   virtual void update(const Block& block, const Tensor& grad, const Update& how) const = 0;
 
@@ -69,13 +72,16 @@ struct AdamWOptions {
 /// torch.optim.AdamW (or Adam, see l2). At a parameter's step t, with g = grad_scale · grad:
 ///   p -= lr·weight_decay·p;  m = β1 m + (1-β1) g;  v = β2 v + (1-β2) g²
 ///   p -= lr/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + eps)
-class AdamW final : public Optimizer {
+class AdamW : public Optimizer {
  public:
   /// Throws ConfigError on a value outside its range.
   AdamW(std::vector<NamedParameter> parameters, const AdamWOptions& options = {});
 
- private:
+ protected:
   void update(const Block& block, const Tensor& grad, const Update& how) const override;
+  const AdamWOptions& options() const { return options_; }
+
+ private:
   AdamWOptions options_;
 };
 
@@ -97,13 +103,40 @@ class Sgd final : public Optimizer {
   SgdOptions options_;
 };
 
+/// Muon (torch.optim.Muon with adjust_lr_fn "match_rms_adamw"): the update of a matrix inside the model has all its
+/// singular values near 1, so that what is rarely seen is learnt as fast as what is common. At g = grad_scale · grad:
+///   m = μ m + (1-μ) g;  u = μ m + (1-μ) g;  p -= lr·weight_decay·p;  p -= lr · 0.2·√max(rows, columns) · orthogonal(u)
+/// The parameters that are no `is_inner_matrix` are updated by AdamW, at the same learning rate.
+class Muon final : public AdamW {
+ public:
+  /// The options are those of AdamW; weight_decay counts for all. Throws ConfigError on a value outside its range, and
+  /// on parameters that are not f32.
+  Muon(std::vector<NamedParameter> parameters, const AdamWOptions& options = {}, double momentum = 0.95);
+
+ private:
+  void prepare(std::vector<Tensor>& grads, double grad_scale) const override;
+  void update(const Block& block, const Tensor& grad, const Update& how) const override;
+  double momentum_;
+  std::vector<bool> takes_;  // by parameter
+};
+
+/// A matrix inside a model: rank 2, and by its name neither a table of embeddings or positions ("embed…", "tokens",
+/// "positions") nor the last layer ("head", "output").
+bool is_inner_matrix(const NamedParameter& parameter);
+
+/// The orthogonal matrix nearest to x [R, C], f32, roughly: five Newton-Schulz steps bring its singular values to 0.7
+/// to 1.2. Throws ShapeError unless rank is 2.
+Tensor orthogonal(const Tensor& x);
+
 /// The optimizers by name; Adam is AdamW with l2.
-enum class OptimizerKind : uint8_t { adamw, adam, sgd };
+enum class OptimizerKind : uint8_t { adamw, adam, sgd, muon };
 template <>
 struct Names<OptimizerKind> {
   static constexpr const char* what = "optimizer";
-  static constexpr NameRow<OptimizerKind> rows[] = {
-      {OptimizerKind::adamw, "adamw"}, {OptimizerKind::adam, "adam"}, {OptimizerKind::sgd, "sgd"}};
+  static constexpr NameRow<OptimizerKind> rows[] = {{OptimizerKind::adamw, "adamw"},
+                                                    {OptimizerKind::adam, "adam"},
+                                                    {OptimizerKind::sgd, "sgd"},
+                                                    {OptimizerKind::muon, "muon"}};
 };
 
 /// √Σ g² over all gradients, summed in double in a fixed order; NaN or Inf when a gradient holds one.

@@ -33,9 +33,10 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainerOptions& o, const std::ve
     return std::make_unique<Sgd>(
         parameters, SgdOptions{.momentum = o.momentum, .weight_decay = o.weight_decay, .decay_vectors = false});
   }
-  return std::make_unique<AdamW>(
-      parameters,
-      AdamWOptions{.weight_decay = o.weight_decay, .l2 = o.optimizer == OptimizerKind::adam, .decay_vectors = false});
+  const AdamWOptions adam{
+      .weight_decay = o.weight_decay, .l2 = o.optimizer == OptimizerKind::adam, .decay_vectors = false};
+  if (o.optimizer == OptimizerKind::muon) return std::make_unique<Muon>(parameters, adam);
+  return std::make_unique<AdamW>(parameters, adam);
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ TEST(Optimizer, EqualsTorch) {
 }
 
 TEST(Optimizer, RestoredStateGoesOnToTheSameBits) {
-  for (const Make& how : {make<AdamW>(AdamWOptions{}), make<Sgd>(SgdOptions{.momentum = 0.9})}) {
+  for (const Make& how :
+       {make<AdamW>(AdamWOptions{}), make<Sgd>(SgdOptions{.momentum = 0.9}), make<Muon>(AdamWOptions{})}) {
     Stepper whole(how), first(how);
     for (int t = 0; t < kSteps; ++t) {
       whole.set_gradients(t);
@@ -130,6 +131,120 @@ TEST(Optimizer, ThreadsChangeNoBit) {
   EXPECT_EQ(results[0], results[2]);
   EXPECT_EQ(norms[0], norms[1]);
   EXPECT_EQ(norms[0], norms[2]);
+}
+
+/// Newton-Schulz in plain loops of doubles: X = a X + (b XXᵀ + c (XXᵀ)²) X, five times, from X/|X|.
+std::vector<double> plain_orthogonal(const Tensor& t) {
+  const auto R = static_cast<size_t>(t.dim(0)), C = static_cast<size_t>(t.dim(1));
+  std::vector<double> x = t.to_doubles();
+  double norm = 0;
+  for (const double v : x) norm += v * v;
+  for (double& v : x) v /= std::sqrt(norm) + 1e-7;
+  const auto times = [](const std::vector<double>& a, const std::vector<double>& b, size_t rows, size_t inner) {
+    const size_t columns = b.size() / inner;
+    std::vector<double> c(rows * columns, 0.0);
+    for (size_t i = 0; i < rows; ++i) {
+      for (size_t k = 0; k < inner; ++k) {
+        for (size_t j = 0; j < columns; ++j) c[i * columns + j] += a[i * inner + k] * b[k * columns + j];
+      }
+    }
+    return c;
+  };
+  for (int step = 0; step < 5; ++step) {
+    std::vector<double> transposed(x.size());
+    for (size_t i = 0; i < R; ++i) {
+      for (size_t j = 0; j < C; ++j) transposed[j * R + i] = x[i * C + j];
+    }
+    std::vector<double> square = times(x, transposed, R, C);
+    const std::vector<double> fourth = times(square, square, R, R);
+    for (size_t i = 0; i < square.size(); ++i) square[i] = -4.7750 * square[i] + 2.0315 * fourth[i];
+    const std::vector<double> change = times(square, x, R, R);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 3.4445 * x[i] + change[i];
+  }
+  return x;
+}
+
+TEST(Muon, OrthogonalEqualsPlainLoopsWideTallAndSquare) {
+  for (const Shape& shape : {Shape{4, 9}, Shape{9, 4}, Shape{6, 6}, Shape{1, 5}}) {
+    Rng rng(3);
+    const Tensor x = Tensor::randn(shape, rng);
+    const std::vector<double> expected = plain_orthogonal(x), got = orthogonal(x).to_doubles();
+    double length = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_NEAR(got[i], expected[i], 1e-4) << shape.str();
+      length += got[i] * got[i];
+    }
+    // Every singular value lies near 1, so the sum of their squares is near their number.
+    const auto rank = static_cast<double>(std::min(shape[0], shape[1]));
+    EXPECT_GT(length, 0.45 * rank) << shape.str();
+    EXPECT_LT(length, 1.5 * rank) << shape.str();
+  }
+  EXPECT_EQ(testing::message_of<ShapeError>([] { orthogonal(Tensor::zeros({3})); }),
+            "[orthogonal] needs an f32 matrix: x=[3]");
+}
+
+TEST(Muon, InnerMatricesMoveAlongTheOrthogonalDirectionTheRestByAdamW) {
+  Rng rng(5);
+  const AdamWOptions options{.weight_decay = 0.1};
+  const double lr = 0.01, scale = 0.5;
+  Tensor inner = Tensor::randn({8, 12}, rng), bias = Tensor::randn({8}, rng), table = Tensor::randn({5, 8}, rng);
+  Tensor bias_twin = bias.clone(), table_twin = table.clone();
+  std::vector<double> expected = inner.to_doubles(), momentum(expected.size(), 0.0);
+  Muon muon({{"layer.weight", inner}, {"layer.bias", bias}, {"embed.tokens.weight", table}}, options);
+  AdamW adam({{"layer.bias", bias_twin}, {"embed.tokens.weight", table_twin}}, options);
+  for (int step = 0; step < 3; ++step) {
+    const Tensor g = Tensor::randn({8, 12}, rng), g_bias = Tensor::randn({8}, rng),
+                 g_table = Tensor::randn({5, 8}, rng);
+    inner.set_grad(g);
+    bias.set_grad(g_bias);
+    bias_twin.set_grad(g_bias);
+    table.set_grad(g_table);
+    table_twin.set_grad(g_table);
+    muon.step(lr, scale);
+    adam.step(lr, scale);
+    const std::vector<double> gradient = g.to_doubles();
+    std::vector<float> direction(gradient.size());
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      momentum[i] = 0.95 * momentum[i] + 0.05 * scale * gradient[i];
+      direction[i] = static_cast<float>(0.95 * momentum[i] + 0.05 * scale * gradient[i]);
+    }
+    const std::vector<double> u = plain_orthogonal(Tensor::from(std::span<const float>(direction), {8, 12}));
+    for (size_t i = 0; i < u.size(); ++i) expected[i] += -lr * 0.1 * expected[i] - lr * 0.2 * std::sqrt(12.0) * u[i];
+  }
+  const std::vector<double> got = inner.to_doubles();
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5);
+  EXPECT_EQ(bias.to_vector(), bias_twin.to_vector());
+  EXPECT_EQ(table.to_vector(), table_twin.to_vector());
+}
+
+TEST(Muon, ThreadsChangeNoBit) {
+  const int before = num_threads();
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 2, 3}) {
+    set_num_threads(threads);
+    Rng rng(4);
+    Tensor p = Tensor::randn({130, 301}, rng);
+    p.set_grad(Tensor::randn({130, 301}, rng));
+    Muon muon({{"p", p}});
+    muon.step(0.01);
+    results.push_back(p.to_vector());
+  }
+  set_num_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(Muon, TablesAndLastLayersAreNotInner) {
+  const Tensor m = Tensor::zeros({2, 2});
+  for (const char* name :
+       {"stack.layers.0.self.output.weight", "encoder.layers.1.feed_forward.inner.weight", "combine"}) {
+    EXPECT_TRUE(is_inner_matrix({name, m})) << name;
+  }
+  for (const char* name : {"embed.tokens.weight", "source.tokens.weight", "target_embedding.weight", "positions.weight",
+                           "head.weight", "output.weight"}) {
+    EXPECT_FALSE(is_inner_matrix({name, m})) << name;
+  }
+  EXPECT_FALSE(is_inner_matrix({"stack.norm.weight", Tensor::zeros({4})}));
 }
 
 TEST(Optimizer, VectorsCanBeLeftUndecayed) {
