@@ -77,7 +77,7 @@ double useful_flops(const AttentionCase& c, const AttentionData<float>& data, bo
   return (both ? 3.0 : 1.0) * 2.0 * keys * static_cast<double>(H * Lq * (D + Dv));
 }
 
-// One query against many keys is a matter of reading them.
+// One query against many keys is limited by how fast they can be read.
 bool rotated(const AttentionCase& c) { return c.dims.Lq == 1 && c.dims.Lk >= 1024; }
 
 // Keys and values beyond any cache, taken in turn, so that one query reads them from memory.

@@ -1,4 +1,4 @@
-# Installs the library, its public headers, the program and the files behind find_package(qkv) and pkg-config.
+# Installs the library, its public headers, the program and the files that find_package(qkv) and pkg-config read.
 include(CMakePackageConfigHelpers)
 install(TARGETS qkv EXPORT qkvTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

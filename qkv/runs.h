@@ -16,7 +16,7 @@ namespace qkv {
 struct RunAttention {
   std::string site;  // "self" of a model on its input; "encoder", "decoder", "cross"; "alignment", the heads together
   int64_t layer = 0;
-  bool causal = false;                     // a query sees no key behind it
+  bool causal = false;                     // a query sees no key after it
   std::vector<std::string> queries, keys;  // the tokens of rows and columns
   Tensor weights;                          // [heads, queries, keys]; rows sum to 1
 };

@@ -7,7 +7,7 @@ import sys
 
 LAYERS = """base kernels core ops nn optim models io figures data tasks train study runs view report lab routes serve
 app""".split()
-# Earlier folders that a folder does not know, the last column of the table there. "tasks/" stands for the rooms and
+# Earlier folders that a folder does not know, the last column of the table there. "tasks/" means the folders and
 # files of single tasks.
 UNKNOWN = {
     "optim": "nn",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every C++ block of docs/CPP.md stands in a file of examples/, which is built and run by ./test."""
+"""Checks that every C++ block of docs/CPP.md is part of a file in examples/, which is built and run by ./test."""
 import pathlib
 import re
 import sys
@@ -9,7 +9,7 @@ GUIDE = ROOT / "docs" / "CPP.md"
 
 
 def lines_of(text):
-    """Lines without indentation and without what stands behind them, so that a quote may be cut out of a function."""
+    """Lines without indentation and without trailing comments, so that a quote may be cut out of a function."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

@@ -2,7 +2,7 @@
 
 qkv_say() { printf 'qkv: %s\n' "$*" >&2; }
 
-# Packages of Debian 12 behind the program, and behind its tests.
+# Packages of Debian 12 that the program needs, and those its tests need.
 QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-json3-dev libcli11-dev
   libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev zlib1g-dev fonts-dejavu-core"
 QKV_TEST_PACKAGES="libgtest-dev clang-format python3"

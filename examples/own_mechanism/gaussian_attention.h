@@ -1,4 +1,4 @@
-// An attention mechanism of one's own: weights that fall off with the distance between query and key.
+// A custom attention mechanism: weights that fall off with the distance between query and key.
 #pragma once
 
 #include <qkv/qkv.h>

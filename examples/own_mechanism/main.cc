@@ -1,4 +1,4 @@
-// Strings reversed by an LSTM with attention of one's own: the model takes the mechanism as a factory.
+// Strings reversed by an LSTM with a custom attention mechanism: the model takes the mechanism as a factory.
 #include <cstdio>
 
 #include "gaussian_attention.h"
@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kLetters = 8, kBegin = kLetters, kBatch = 32, kSteps = 400;
 
 struct Strings {
-  qkv::TokenBatch source, inputs;  // the string; its reverse, shifted right behind the begin token
+  qkv::TokenBatch source, inputs;  // the string; its reverse, shifted right after the begin token
   std::vector<int64_t> targets;    // the reverse
 };
 

@@ -27,7 +27,7 @@ void show_masked_softmax() {
   const Tensor w = masked_softmax(x, a_sequence), each = masked_softmax(x, a_query);
   check_shape(w, "[2,2,4]");
   check_shape(each, "[2,2,4]");
-  check(w.at({0, 1, 2}) == 0 && w.at({0, 1, 3}) == 0, "nothing behind length 2");
+  check(w.at({0, 1, 2}) == 0 && w.at({0, 1, 3}) == 0, "nothing past length 2");
   check(w.at({0, 1, 1}) > 0, "something before it");
   check(each.at({0, 0, 0}) == 1, "a query that sees one key gives it everything");
   for (const double total : sum(w, 2).to_doubles()) check(std::abs(total - 1) < 1e-6, "rows sum to 1");

@@ -156,7 +156,7 @@ void check_only(const BenchOptions& o) {
     if (o.only == c.name) return;
     names += (names.empty() ? "" : ", ") + std::string(c.name);
   }
-  throw ConfigError("--only: no case '" + o.only + "'; there are: " + names);
+  throw ConfigError("--only: no case '" + o.only + "'; available: " + names);
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ int run_bench(const Arguments& arguments) {
       ->type_name("NAME");
   cli.add_option("--out", o.out, "growth: a folder for the pictures [none]")->type_name("DIR");
   cli.add_flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
-  cli.add_flag("--json", o.json, "one JSON object a line");
+  cli.add_flag("--json", o.json, "one JSON object per line");
   if (!parse(cli, arguments)) return 0;
   check_only(o);
   if (!o.target.empty()) kernels::force_simd_target(o.target);

@@ -5,7 +5,7 @@ namespace qkv::app {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"train", "trains a task's model in a run folder, or goes on with one", run_train},
+    {"train", "trains a task's model in a run folder, or continues one", run_train},
     {"compare", "trains one model for each attention mechanism; one table, one picture", run_compare},
     {"study", "a whole study in one command: every row trained and asked, one table, one report", run_study},
     {"eval", "the figures of a trained run, on its own data or yours", run_eval},

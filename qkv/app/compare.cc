@@ -138,7 +138,7 @@ int run_compare(const Arguments& given) {
     a = std::move(stored);
   }
   CompareOptions& o = a.options;
-  if (o.spec == nullptr) throw ConfigError("compare what? give a task: " + task_names());
+  if (o.spec == nullptr) throw ConfigError("give a task to compare mechanisms on: " + task_names());
   if (o.mechanisms.empty()) o.mechanisms = {"none", "dot"};
   check(o);
   if (!a.resume.empty()) {

@@ -69,7 +69,7 @@ void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
 
 TrainObserver* RunsConsole::on_start(const std::string& label, const RunFolder&, Task& task) {
   if (!opening_.empty()) print_notes(task);
-  console_.reset();  // its handlers of signals are those of before again
+  console_.reset();  // the previous signal handlers are restored
   console_ = std::make_unique<ConsoleObserver>(label, std::exchange(opening_, ""), out_);
   return console_.get();
 }

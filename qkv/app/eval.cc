@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kFooter =
     "Examples:\n"
     "  qkv eval runs/reverse-dot                    validation figures, exact match by length, errors\n"
-    "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one a line\n"
+    "  qkv eval runs/reverse-dot --data my.txt      the same on your own strings, one per line\n"
     "  qkv eval runs/reverse-dot --weights last     the newest checkpoint instead of the best\n"
     "  qkv eval runs/translate --data multi30k      BLEU on the test sets of a folder (or two files: a.de,a.en)\n"
     "  qkv eval runs/images-multi-head --data test  the test set of the images it was trained on\n"
@@ -97,7 +97,7 @@ int run_eval(const Arguments& arguments) {
     }
     return 0;
   }
-  if (path.empty()) throw ConfigError("evaluate what? give a run's folder, or --baseline ANSWER");
+  if (path.empty()) throw ConfigError("give a run's folder to evaluate, or --baseline ANSWER");
   OpenedRun run = load_run(path, weights, changes);
   if (replace_missing && !run.task->replace_missing()) {
     throw ConfigError("task '" + std::string(run.folder.spec().name) +

@@ -39,7 +39,7 @@ int run(const std::string& name, const qkv::app::Arguments& arguments) {
   std::string names;
   for (const auto& command : qkv::app::command_table())
     names += (names.empty() ? "" : ", ") + std::string(command.name);
-  throw qkv::ConfigError("unknown command '" + name + "'; there are: " + names);
+  throw qkv::ConfigError("unknown command '" + name + "'; available: " + names);
 }
 
 // Blocks that batches of other shapes left behind serve the next batch: the system is not asked to take them back and

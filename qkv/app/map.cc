@@ -121,7 +121,7 @@ int run_map(const Arguments& arguments) {
   cli.add_option("--input", r.inputs, "what the model is to work on; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  cli.add_option("--examples", r.examples, "so many inputs chosen from the validation data")
+  cli.add_option("--examples", r.examples, "this many inputs chosen from the validation data")
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("N");
   cli.add_option("--site", r.choice.site,
@@ -139,7 +139,7 @@ int run_map(const Arguments& arguments) {
   cli.footer(kFooter);
   if (!parse(cli, arguments)) return 0;
   r.inputs.insert(r.inputs.begin(), named.begin(), named.end());
-  if (r.inputs.empty() && r.examples == 0) throw ConfigError("a map of what? give --input TEXT or --examples N");
+  if (r.inputs.empty() && r.examples == 0) throw ConfigError("nothing to map: give --input TEXT or --examples N");
   check_out(r.out);
   OpenedRun run = load_run(path, weights);
   const NoGrad no_grad;

@@ -20,7 +20,7 @@ constexpr size_t kChunk = 1024;  // lines decoded together
 
 constexpr const char* kFooter =
     "Examples:\n"
-    "  qkv predict runs/reverse-dot abcd ddba              one answer a line\n"
+    "  qkv predict runs/reverse-dot abcd ddba              one answer per line\n"
     "  qkv predict runs/reverse-dot < strings.txt          lines from standard input\n"
     "  qkv predict runs/reverse-dot abcd --beam 4 --n-best 4 --scores\n"
     "  qkv predict runs/translate --beam 5 --length-penalty 1 --align < german.txt > english.txt\n"
@@ -85,16 +85,17 @@ std::string as_json(const std::string& input, const std::vector<Prediction>& can
 
 void add_sampling(CLI::App& cli, SampleOptions& how) {
   constexpr double kHottest = 1000;
-  cli.add_option("--temperature", how.temperature, "draw tokens; higher is wilder, 0 takes the likeliest [1]")
+  cli.add_option("--temperature", how.temperature,
+                 "sampling temperature; higher is more random, 0 takes the likeliest token [1]")
       ->check(CLI::Range(0.0, kHottest).description(""))
       ->type_name("X");
-  cli.add_option("--top-k", how.top_k, "draw from the k likeliest tokens only; 0: all [0]")
+  cli.add_option("--top-k", how.top_k, "sample from the k likeliest tokens only; 0: all [0]")
       ->check(CLI::Range(0, 10000000).description(""))
       ->type_name("K");
-  cli.add_option("--top-p", how.top_p, "draw from the fewest tokens that have this probability together [1]")
+  cli.add_option("--top-p", how.top_p, "sample from the fewest tokens that reach this probability together [1]")
       ->check(CLI::Range(0.000001, 1.0).description(""))
       ->type_name("P");
-  cli.add_option("--seed", how.seed, "seed of the draws: the same seed, the same text [1]")->type_name("N");
+  cli.add_option("--seed", how.seed, "seed of the sampling: the same seed, the same text [1]")->type_name("N");
 }
 
 /// Which of the options that only some tasks understand were given.
@@ -180,7 +181,7 @@ int run_predict(const Arguments& arguments) {
       ->type_name("N");
   cli.add_flag("--scores", how.scores, "the log probability and a tab before each answer");
   cli.add_flag("--align", how.decode.align, "a tab and the alignment i-j (word read - word written) after each answer");
-  cli.add_flag("--json", how.json, "one JSON object an input: the answers with their log probabilities");
+  cli.add_flag("--json", how.json, "one JSON object per input: the answers with their log probabilities");
   cli.add_flag("--replace-missing", how.replace_missing, "map characters that the vocabulary lacks to '?'");
   SampleOptions sampling;
   add_sampling(cli, sampling);

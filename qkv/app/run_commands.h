@@ -36,7 +36,7 @@ struct FolderOfRuns {
   bool fresh = true;  // not resumed
 };
 /// Does the work in it. What is refused changes nothing: a new folder goes unless something was trained, and the record
-/// of a resumed one is as before. Throws IoError when another process has started in the folder meanwhile.
+/// of a resumed one is as before. Throws IoError when another process has started in the folder in the meantime.
 void work_in(const FolderOfRuns& folder, const std::function<void()>& work);
 
 /// The result's table, the task's first example as a map, where the report is, and what to try next.

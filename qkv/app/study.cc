@@ -24,7 +24,7 @@ constexpr const char* kFooter =
     "  qkv study knowledge --data birthplace     the real study (hours for each row; Ctrl-C any time)\n"
     "  qkv study knowledge --data birthplace --rows rotary --epochs 100\n"
     "  qkv study --resume runs/study-knowledge   continues, to the same bits\n"
-    "  qkv study --resume runs/study-knowledge --epochs 400   reads on further\n"
+    "  qkv study --resume runs/study-knowledge --epochs 400   reads for more epochs\n"
     "\nThe folder holds one run for each part, results.json and report.html.\n";
 
 struct StudyArguments {
@@ -37,7 +37,7 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   std::string task_name;
   const std::string name = task_argument(arguments);
   cli.add_option("STUDY", task_name, "which one: knowledge");
-  if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; there is: knowledge");
+  if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; available: knowledge");
   std::string recipe = option_value(arguments, "--recipe");
   o = study_options(recipe_named(recipe.empty() ? "course" : recipe), option_value(arguments, "--data"));
   cli.add_option("--recipe", recipe,
@@ -64,10 +64,10 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   };
   Finetuning& f = o.finetuning;
   whole("--answer-epochs", f.epochs, "epochs of each finetuning", 1);
-  rate("--answer-lr", f.lr, "its highest learning rate; it falls to 0");
+  rate("--answer-lr", f.lr, "its peak learning rate; it falls to 0");
   whole("--answer-batch", f.batch, "questions in a batch of a finetuning; 0: as many as texts", 0);
   whole("--alone-epochs", f.alone_epochs, "epochs of the row that reads nothing", 1);
-  rate("--alone-lr", f.alone_lr, "its highest learning rate");
+  rate("--alone-lr", f.alone_lr, "its peak learning rate");
   cli.add_option("--moments", o.moments, "how often on the way a row is finetuned and asked [4]")
       ->check(CLI::Range(1, kMostMoments).description(""))
       ->take_last()
@@ -137,7 +137,7 @@ int run_study(const Arguments& arguments) {
     all = joined(stored_arguments(resumed), without(arguments, "--resume"));
   }
   if (!read_options(options, a, all)) return 0;
-  if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("study what? there is: knowledge");
+  if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("give a study; available: knowledge");
   options.folder = !resumed.empty() ? resumed : a.out.empty() ? free_folder("runs/study-knowledge") : a.out;
   if (resumed.empty()) RunFolder::refuse_existing(options.folder);
   if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(options.recipe)});

@@ -1,4 +1,4 @@
-// qkv train: trains a task's model in a run folder, or goes on with one.
+// qkv train: trains a task's model in a run folder, or continues one.
 #include <cstdio>
 
 #include "qkv/app/cli.h"
@@ -16,12 +16,12 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  qkv train reverse                                  dot-product attention learns to write strings backwards\n"
     "  qkv train reverse --attention none --out runs/none without attention, in a folder of your choice\n"
-    "  qkv train --resume runs/none                       goes on after Ctrl-C, a crash or a power cut, to the same "
+    "  qkv train --resume runs/none                       continues after Ctrl-C, a crash or a power cut, to the same "
     "bits\n"
-    "  qkv train --resume runs/none --epochs 60           goes on further\n"
+    "  qkv train --resume runs/none --epochs 60           trains for more epochs\n"
     "  qkv train knowledge --stage finetune --from runs/read   starts from the weights of another run, with its data\n"
     "                                                     and sizes unless others are given\n"
-    "\nCtrl-C finishes the update, saves and says how to go on (exit code 130).\n"
+    "\nCtrl-C finishes the update, saves and says how to continue (exit code 130).\n"
     "A run folder holds config.json, metrics.jsonl, TensorBoard events, checkpoints/, result.json and report.html.\n";
 
 struct TrainArguments {
@@ -92,7 +92,7 @@ int run_train(const Arguments& arguments) {
   std::string task_name;
   cli.add_option("TASK", task_name, "what to learn: " + task_names());
   cli.add_option("--out", a.out, "the run's folder [runs/TASK-ATTENTION]")->type_name("DIR");
-  cli.add_option("--resume", a.resume, "go on with this run")->type_name("RUN");
+  cli.add_option("--resume", a.resume, "continue this run")->type_name("RUN");
   cli.add_flag("--json", a.json, "one JSON object with the result on standard output");
   add_threads(cli);
   cli.footer(kFooter);
@@ -105,15 +105,15 @@ int run_train(const Arguments& arguments) {
   }
   add_settings(cli, settings);
   if (!parse(cli, arguments)) return 0;
-  if (a.resume.empty() && name.empty()) throw ConfigError("train what? give a task: " + task_names());
+  if (a.resume.empty() && name.empty()) throw ConfigError("give a task to train: " + task_names());
   if (!a.resume.empty()) {
-    if (!a.out.empty()) throw ConfigError("--out and --resume exclude each other: a run goes on in its own folder");
+    if (!a.out.empty()) throw ConfigError("--out and --resume cannot be combined: a run continues in its own folder");
     RunFolder run = open_for_resume(a.resume, name);
     apply_changes(cli, settings, run);
     if (!run.simd().empty() && run.simd() != kernels::simd_target()) {
-      std::fprintf(stderr,
-                   "qkv: this run began with %s arithmetic and goes on with %s: as good, but not the same bits\n",
-                   run.simd().c_str(), kernels::simd_target().c_str());
+      std::fprintf(
+          stderr, "qkv: this run began with %s arithmetic and continues with %s: equally good, but not the same bits\n",
+          run.simd().c_str(), kernels::simd_target().c_str());
     }
     const auto task = run.make_task();
     return train_in(run, *task, a);

@@ -65,7 +65,7 @@ Enum parse(std::string_view name) {
     if (row.name == name) return row.value;
   }
   throw ConfigError(std::string("unknown ") + Names<Enum>::what + " '" + std::string(name) +
-                    "'; there are: " + listed(choices<Enum>()));
+                    "'; available: " + listed(choices<Enum>()));
 }
 
 }  // namespace qkv

@@ -178,7 +178,7 @@ class Pool {
 };
 
 // The one process-wide object of qkv: threads are a property of the machine, and no result depends on them. A job holds
-// the pool it runs on, so that another may take its place meanwhile.
+// the pool it runs on, so that another may take its place in the meantime.
 std::mutex pool_mutex;
 std::shared_ptr<Pool> pool_instance;
 std::atomic<int> pool_size{0};  // of pool_instance, 0 before there is one: asked for by every op, so without a lock

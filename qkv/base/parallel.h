@@ -10,7 +10,7 @@ namespace qkv {
 /// Number of threads parallel_for uses, the caller included. Defaults to the hardware's.
 int num_threads();
 /// Sets it (at least 1), also while other threads compute: what they have begun ends with the threads it began with.
-/// Throws Error when the system does not give so many threads; the number then stays as it was.
+/// Throws Error when the system cannot start that many threads; the number then stays as it was.
 void set_num_threads(int n);
 
 namespace detail {

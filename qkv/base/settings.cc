@@ -106,7 +106,7 @@ Setting& Settings::declared(std::string_view name) {
   }
   std::vector<std::string> names;
   for (const Setting& s : all_) names.push_back(s.name);
-  throw ConfigError("unknown setting '" + std::string(name) + "'; there are: " + listed(names));
+  throw ConfigError("unknown setting '" + std::string(name) + "'; available: " + listed(names));
 }
 
 Settings& Settings::when(std::string_view option, std::string_view choice, std::string_view name,

@@ -67,7 +67,7 @@ Tensor record(const char* op, const Tensor& out, std::vector<Tensor> inputs,
 std::vector<Tensor> record(const char* op, const std::vector<Tensor>& outs, std::vector<Tensor> inputs,
                            BackwardFn backward);
 
-/// Runs everything recorded behind `roots` in reverse, starting from the given gradients; leaves collect
+/// Runs everything that led to `roots` in reverse, starting from the given gradients; leaves collect
 /// theirs in grad(). The recording is used up: its memory is freed on the way.
 void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& d_roots);
 

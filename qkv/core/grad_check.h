@@ -24,7 +24,7 @@ struct GradCheckResult {
 };
 
 /// Checks d(Σ r·fn(inputs))/d input for a random r (a plain sum hides sign errors), for every element of every
-/// input. Inputs are taken as f64 copies, so the reference kernels run and the check is exact to rounding.
+/// input. Inputs are taken as f64 copies, so the reference kernels run and the check is exact up to rounding.
 GradCheckResult grad_check(const std::function<Tensor(const std::vector<Tensor>&)>& fn,
                            const std::vector<Tensor>& inputs, const GradCheckOptions& options = {});
 

@@ -1,4 +1,4 @@
-// The cache of free blocks: four size classes an octave, a free list each.
+// The cache of free blocks: four size classes per octave, a free list each.
 #include "qkv/core/memory.h"
 
 #include <algorithm>

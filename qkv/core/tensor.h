@@ -90,7 +90,7 @@ class Tensor {
 
   /// The value of a one-element tensor.
   double item() const;
-  /// One element by index, one index a dimension.
+  /// One element by index, one index per dimension.
   double at(std::initializer_list<int64_t> index) const;
   /// All elements in row-major order.
   std::vector<float> to_vector() const;
@@ -129,7 +129,7 @@ class Tensor {
   /// The same for a tensor of any shape, given its gradient.
   void backward(const Tensor& d_this) const;
 
-  /// The recorded op behind this tensor, null for a leaf, and which of its results this is.
+  /// The recorded op that made this tensor, null for a leaf, and which of its results this is.
   const std::shared_ptr<Node>& node() const;
   int output_index() const;
   /// Whether both are handles of one tensor.

@@ -12,14 +12,14 @@
 namespace qkv {
 
 /// A log-linear model p(name i of a document is the answer) ∝ exp Σ w over features of its neighbours: the words before
-/// it, the mark behind it, how far back "born" stands, its place among the names, and whether some training answer is
+/// it, the mark after it, how far back "born" is, its place among the names, and whether some training answer is
 /// spelt like it. Made from training pairs and documents alone; no draw, no threads: always the same.
 class AnswerSpans {
  public:
   /// Learns from every fact whose name titles a document in which the place is one of the names.
   AnswerSpans(std::span<const std::string> documents, std::span<const NamedSpans> names, std::span<const Fact> facts);
 
-  /// One probability a name of the document, summing to 1; nothing for a document without names.
+  /// One probability per name of the document, summing to 1; nothing for a document without names.
   std::vector<double> probabilities(const std::string& document, const NamedSpans& names) const;
   /// How many facts it could learn from.
   int64_t learnt_from() const { return learnt_from_; }

@@ -38,8 +38,8 @@ struct BleuScore {
   std::string text() const;
 };
 
-/// The 13a tokeniser of mteval: entities (&quot; &amp; &lt; &gt;) undone, ASCII punctuation apart, full stops and
-/// commas apart unless between digits, a dash apart after a digit. Words come out separated by one space.
+/// The 13a tokeniser of mteval: entities (&quot; &amp; &lt; &gt;) undone, ASCII punctuation split off, full stops and
+/// commas split off unless between digits, a dash split off after a digit. Words come out separated by one space.
 std::string tokenize_13a(std::string_view text);
 /// A segment as it is compared: lower-cased if asked, tokenised, words separated by one space.
 std::string bleu_segment(std::string_view text, const BleuOptions& options);

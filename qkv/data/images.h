@@ -35,7 +35,7 @@ struct ImageData {
 /// Where Debian's package dataset-fashion-mnist puts its files; "" when they are not there.
 std::string installed_fashion_mnist();
 
-/// A folder of IDX files (train-images-idx3-ubyte, …, each plain or .gz) or of PNG files, told by what is inside.
+/// A folder of IDX files (train-images-idx3-ubyte, …, each plain or .gz) or of PNG files, detected by content.
 /// Throws IoError as the two readers do, or naming what was expected.
 ImageData read_images(const std::string& folder);
 

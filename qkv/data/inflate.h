@@ -1,4 +1,4 @@
-// The door to zlib: gzip files and the streams inside PNG files. Built without it, both refuse in one line.
+// Unpacking with zlib: gzip files and the streams inside PNG files. Built without it, both refuse in one line.
 #pragma once
 
 #include <cstddef>

@@ -54,7 +54,7 @@ struct Splitter {
     if (static_cast<int64_t>(list.size()) == (validates ? options.validation : options.train)) return;
     if (seen.insert(s).second) list.push_back(s);
   }
-  /// Every string that exists, in random order: for small alphabets, where drawing would go on for ever.
+  /// Every string that exists, in random order: for small alphabets, where drawing would never end.
   void offer_all(Rng& rng) {
     sets = {};
     seen.clear();
@@ -88,7 +88,7 @@ Alphabet::Alphabet(std::string_view letters) {
       throw ConfigError("--alphabet: " + name_of_character(decoded.value) + " cannot be a letter");
     }
     if (!seen.insert(std::string(c)).second) {
-      throw ConfigError("--alphabet: " + name_of_character(decoded.value) + " is there twice");
+      throw ConfigError("--alphabet: " + name_of_character(decoded.value) + " is given twice");
     }
     letters_.emplace_back(c);
   }

@@ -105,7 +105,7 @@ std::vector<int64_t> corrupt_named_span(std::span<const int64_t> document, const
   const int64_t head = spans.title > 0 ? spans.title + 2 : 0;
   const int64_t most = options.block * 7 / 8;
   int64_t room = std::max<int64_t>(most - head - (name.end - name.begin), 0);
-  // Candidate beginnings of what stays before the name, nearest first, and ends of what stays behind it.
+  // Candidate beginnings of what stays before the name, nearest first, and ends of what stays after it.
   std::vector<int64_t> begins{name.begin}, ends{name.end};
   for (auto w = spans.words.rbegin(); w != spans.words.rend(); ++w) {
     if (*w < name.begin) begins.push_back(*w);

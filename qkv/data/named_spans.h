@@ -33,7 +33,7 @@ struct NamedSpanOptions {
 };
 
 /// title before ⁇ after ⁇ name ⁇: one of the names is drawn and hidden; of the words between the title and it, and
-/// of those behind it, a random number next to it stays (few more often than many), so that the name must often be told
+/// of those after it, a random number next to it stays (few more often than many), so that the name must often be told
 /// from the title alone. Throws ConfigError when there is no name.
 std::vector<int64_t> corrupt_named_span(std::span<const int64_t> document, const NamedSpans& spans,
                                         const NamedSpanOptions& options, Rng& rng);

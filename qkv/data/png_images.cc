@@ -1,4 +1,4 @@
-// PNG files, and folders of them with one folder a class.
+// PNG files, and folders of them with one folder per class.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -140,7 +140,7 @@ ImageData read_png_folder(const std::string& folder) {
     }
   }
   if (train.size() < 2) {
-    throw IoError("no images in " + folder + ": expected at least two folders of PNG files, one folder a class");
+    throw IoError("no images in " + folder + ": expected at least two folders of PNG files, one folder per class");
   }
   ImageData data;
   for (const auto& [name, paths] : train) data.classes.push_back(name);

@@ -174,7 +174,7 @@ std::vector<int64_t> SentencePieceTokenizer::sample(std::string_view text, doubl
   return ids;
 }
 
-// The library's messages carry a source line and a condition in brackets; what follows them is for people.
+// The library's messages carry a source line and a condition in brackets; what follows them is the message itself.
 std::string readable(const std::string& message) {
   const size_t at = message.rfind("] ");
   return at == std::string::npos || at + 2 >= message.size() ? message : message.substr(at + 2);

@@ -1,4 +1,4 @@
-// Lines of plain or gzip text files, with every odd line known by file and number.
+// Lines of plain or gzip text files; odd lines are reported with file and line number.
 #include "qkv/data/text_file.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Lines of plain or gzip text files, with every odd line known by file and number.
+// Lines of plain or gzip text files; odd lines are reported with file and line number.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace qkv {
 /// Decompressed files beyond this are refused: a few bytes of gzip can stand for terabytes.
 inline constexpr uint64_t kMaxUnpackedBytes = uint64_t{8} << 30;
 
-/// The bytes of a file, decompressed when they are gzip (told by content, not by name; several members one after
+/// The bytes of a file, decompressed when they are gzip (detected by content, not by name; several members one after
 /// another are one text). Throws IoError naming the file: cannot be read, truncated or damaged gzip, more than
 /// `limit` bytes, a name that ends in .gz without gzip inside.
 std::string read_plain_or_gz(const std::string& path, uint64_t limit = kMaxUnpackedBytes);

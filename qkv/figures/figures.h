@@ -1,4 +1,4 @@
-// What can be shown, as plain data: tables, heat maps, charts, pictures and the sections they stand in. view/ draws
+// What can be shown, as plain data: tables, heat maps, charts, pictures and the sections that hold them. view/ draws
 // them.
 #pragma once
 
@@ -27,7 +27,7 @@ enum class MapScale {
   kCentered  // -m … m with m the largest magnitude: scores, differences, lift
 };
 
-/// One value a cell, row-major: rows are queries, columns keys. A hidden (masked) cell is hatched, and so is NaN.
+/// One value per cell, row-major: rows are queries, columns keys. A hidden (masked) cell is hatched, and so is NaN.
 struct HeatMap {
   std::string title = {};
   std::string row_title = "query", column_title = "key", value_title = "weight";
@@ -87,11 +87,11 @@ struct Plot {
 
 struct Bars {
   std::string name = {};
-  std::vector<double> values = {};          // one a group
+  std::vector<double> values = {};          // one per group
   std::vector<double> low = {}, high = {};  // error bars; empty: none
 };
 
-/// Groups of bars side by side, one bar a series.
+/// Groups of bars side by side, one bar per series.
 struct BarChart {
   std::string title = {}, caption = {}, group_title = {};
   std::vector<std::string> groups = {};
@@ -125,7 +125,7 @@ struct FoldedTable {
   Table table = {};
 };
 
-/// A part of a report: a heading and what stands under it. A string is a paragraph.
+/// A part of a report: a heading and its content. A string is a paragraph.
 struct Section {
   std::string title = {};
   std::vector<std::variant<std::string, Table, FoldedTable, Maps, Gallery, SimilarityGrid>> parts = {};

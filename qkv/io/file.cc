@@ -161,7 +161,7 @@ Bytes read_file(const std::string& path, uint64_t limit) {
                   std::to_string(limit) + " allowed");
   }
   Bytes bytes(size);
-  bytes.resize(read_into(fd.get(), path, bytes));  // fewer when the file shrank meanwhile
+  bytes.resize(read_into(fd.get(), path, bytes));  // fewer when the file has shrunk since
   return bytes;
 }
 

@@ -20,7 +20,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 /// A file larger than `limit` bytes is refused before anything is allocated. A pipe or device is read only when it is
-/// named as one (/dev/stdin, /dev/fd/63): one that stands where a file should be would keep its reader waiting.
+/// named as one (/dev/stdin, /dev/fd/63): one found in place of a file would keep its reader waiting.
 /// Throws IoError "cannot read PATH: REASON".
 Bytes read_file(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 /// The same as text.

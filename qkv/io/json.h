@@ -1,4 +1,4 @@
-// The one door for JSON: parsed with limits on size and depth, read through getters that check kind and range.
+// The only JSON parser: with limits on size and depth, read through getters that check kind and range.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ Json read_json(const std::string& path, const std::string& what, uint64_t most_b
 
 /// A name out of a file in quotes: on one line, of bounded length.
 std::string quoted_name(std::string_view name);
-/// A value as text, by `indent` spaces a level or on one line. Bytes that are not UTF-8 (a folder may have any name)
-/// become U+FFFD.
+/// A value as text, indented by `indent` spaces per level or on one line. Bytes that are not UTF-8 (a folder may have
+/// any name) become U+FFFD.
 std::string json_text(const Json& value, int indent = -1);
 /// A figure as JSON holds it: "Infinity", "-Infinity" and "NaN" are strings, since JSON has no such numbers.
 Json figure_json(double value);

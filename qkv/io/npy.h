@@ -54,7 +54,7 @@ void save_npy(const std::string& path, const Shape& shape, NpyType type, std::sp
 void save_npy(const std::string& path, const Shape& shape, std::span<const float> values);
 void save_npy(const std::string& path, const Shape& shape, std::span<const double> values);
 void save_npy(const std::string& path, const Shape& shape, std::span<const int64_t> values);
-/// One byte an element, 0 or 1.
+/// One byte per element, 0 or 1.
 void save_npy_bool(const std::string& path, const Shape& shape, std::span<const uint8_t> values);
 
 }  // namespace qkv

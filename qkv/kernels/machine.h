@@ -12,7 +12,7 @@ double measure_fma_peak(int threads);
 /// Far larger than the caches.
 constexpr int64_t kBeyondCaches = int64_t{256} << 20;
 
-/// Reading `bytes` of memory again and again, each of `threads` threads its own part, best of `tries`: bytes a
+/// Reading `bytes` of memory again and again, each of `threads` threads its own part, best of `tries`: bytes per
 /// second.
 double measure_read_bandwidth(int threads, int64_t bytes = kBeyondCaches, int tries = 5);
 

@@ -101,7 +101,7 @@ HWY_EXPORT(unary_backward_block);
 HWY_EXPORT(dropout_block);
 HWY_EXPORT(add_block);
 
-constexpr int64_t kBlock = 16384;  // 64 KiB an array: enough to be worth a thread's while
+constexpr int64_t kBlock = 16384;  // 64 KiB per array: enough to be worth a thread's while
 
 // f(begin, count) for every block.
 template <class F>

@@ -81,7 +81,7 @@ Result run_average(const Settings& set) {
                 static_cast<long long>(m - 2), 100 * (1 - 2 * pair_weight(1, beta, m)));
   r.note(text);
   r.note("A fully connected layer does it with two blocks of ½·I at two fixed places, m·d² = " +
-         std::to_string(m * d * d) + " weights in all; attention needs none and follows the keys wherever they stand.");
+         std::to_string(m * d * d) + " weights in all; attention needs none and follows the keys wherever they are.");
   return r;
 }
 

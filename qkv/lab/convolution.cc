@@ -1,4 +1,4 @@
-// Experiment: one head a relative offset makes self-attention a convolution; compared with a direct one.
+// Experiment: one head per relative offset makes self-attention a convolution; compared with a direct one.
 #include <algorithm>
 #include <cmath>
 
@@ -46,8 +46,8 @@ struct HeadPositions {
   Tensor q, k;  // [1, H, length, D], [1, 1, length + kernel - 1, D]
 };
 
-// Position j has key p_j; head h of query i asks for p_{i+h}. That is one matrix a head, Σ_j p_{j+h} p_jᵀ, the same for
-// every i; here its result is written down directly.
+// Position j has key p_j; head h of query i asks for p_{i+h}. That is one matrix per head, Σ_j p_{j+h} p_jᵀ, the same
+// for every i; here its result is written down directly.
 HeadPositions make_positions(const Problem& p, Rng& rng) {
   const int64_t n = p.length + p.kernel - 1;
   const Tensor keys = orthonormal(n, n, rng).to(DType::f32);  // [n, n]
@@ -88,7 +88,7 @@ void draw(Result& r, const Problem& p, const HeadPositions& at, double beta) {
                channel(lab::at("attention, β", beta / 10), attention_convolution(p, at, with_scale(beta / 10)), 1,
                        Marks::kLineAndDots)}});
   const Tensor weights = attention_score_array(at.q, at.k, with_scale(beta));  // [1, H, length, n]
-  Maps maps{"One head an offset", {}, 3, "Keys include the zeros the signal is padded with at both ends."};
+  Maps maps{"One head per offset", {}, 3, "Keys include the zeros the signal is padded with at both ends."};
   for (int64_t h = 0; h < std::min<int64_t>(p.kernel, 6); ++h) {
     maps.maps.push_back(weight_map("head " + std::to_string(h) + ": offset " + std::to_string(h - (p.kernel - 1) / 2),
                                    reshape(slice(weights, 1, h, h + 1), {weights.dim(2), weights.dim(3)})));

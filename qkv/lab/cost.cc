@@ -51,7 +51,7 @@ struct Timing {
   }
 };
 
-// Processor time of this thread: work, whatever else the machine does meanwhile.
+// Processor time of this thread: work, whatever else the machine is doing.
 double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -31,7 +31,7 @@ constexpr Experiment kExperiments[] = {
     {"identity", "self-attention as the identity and as any permutation", identity_settings, run_identity},
     {"running-linear", "self-attention as a linear layer run over the positions", running_linear_settings,
      run_running_linear},
-    {"convolution", "self-attention as a convolution: one head an offset", convolution_settings, run_convolution},
+    {"convolution", "self-attention as a convolution: one head per offset", convolution_settings, run_convolution},
     {"positions", "without positions no order; sinusoids and relative shifts", positions_settings, run_positions},
     {"cost", "work, steps and path length of self-attention and of an RNN", cost_settings, run_cost},
     {"depth", "gradients through many layers: residuals, layer norm, before and after", depth_settings, run_depth},
@@ -131,7 +131,7 @@ const Experiment& find_experiment(const std::string& name) {
     if (name == e.name) return e;
     names += (names.empty() ? "" : ", ") + std::string(e.name);
   }
-  throw ConfigError("unknown experiment '" + name + "'; there are: " + names);
+  throw ConfigError("unknown experiment '" + name + "'; available: " + names);
 }
 
 }  // namespace qkv::lab

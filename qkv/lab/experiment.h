@@ -37,7 +37,7 @@ struct Row {
 /// What an experiment found. Texts are plain UTF-8; formulas write x_{i} and e^{t} for sub- and superscripts.
 struct Result {
   std::string claim;    // one sentence
-  std::string formula;  // one line a formula
+  std::string formula;  // one line per formula
   std::vector<Row> rows;
   std::vector<std::string> notes;  // how to read it; the common wrong answer and how it fails
   std::vector<Picture> pictures;   // the first one alone tells the story

@@ -88,7 +88,7 @@ double finds_itself(const Tensor& x) {
   return found / double(x.dim(0));
 }
 
-// n directions of length r; the second stands at 30° to the first, so that a longer first key can win it over.
+// n directions of length r; the second is at 30° to the first, so that a longer first key can win it over.
 Tensor make_inputs(int64_t n, int64_t d, double length, Rng& rng) {
   const Tensor basis = orthonormal(n, d, rng);
   const double angle = std::numbers::pi / 6;

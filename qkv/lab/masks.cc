@@ -107,7 +107,7 @@ Result run_masks(const Settings& set) {
   }
   r.pictures.push_back(maps);
 
-  // NaN in the keys and values behind the valid length.
+  // NaN in the keys and values past the valid length.
   Tensor k_bad = k.clone(), v_bad = v.clone();
   for (int64_t e = valid * d; e < n * d; ++e) {
     k_bad.f32()[e] = v_bad.f32()[e] = std::numeric_limits<float>::quiet_NaN();

@@ -11,7 +11,7 @@ namespace qkv::lab {
 
 /// Point, quantity, predicted, measured, difference, and how the difference is judged.
 Table result_table(const Result& result);
-/// "All 15 rows agree.", or how many do not; stopwatch rows are counted apart.
+/// "All 15 rows agree.", or how many do not; stopwatch rows are counted separately.
 std::string verdict(const Result& result);
 
 /// Claim, formula, table, pictures and notes as text for the terminal.

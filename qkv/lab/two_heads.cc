@@ -147,7 +147,7 @@ Result run_two_heads(const Settings& set) {
   noisy_case(r, "all keys noisy", every, samples, seed);
   r.note(
       "A negative λ_a turns key a away from head 1, which then averages all the other values; such draws are "
-      "reported apart.");
+      "reported separately.");
   r.note(
       "Common wrong answer: q_1 = t(μ_a + μ_b), q_2 = t(μ_a − μ_b). Weights are never negative, so the second "
       "head cannot subtract: it copies v_a, and the mean is ¾ v_a + ¼ v_b, with the swing of the first head on "

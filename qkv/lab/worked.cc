@@ -126,7 +126,7 @@ Result run_worked(const Settings& set) {
     compare(r, "3. two heads", "Z", product(joined, kWo), linear(heads, tensor(turned(kWo)).to(DType::f32)));
   }
   r.note(
-      "X = [−2 1 .5; 1 1.5 −.5; −1.5 1 −.5; −2 −2.5 1.5], q = [−2 1 −1]; the weight matrices stand in the source "
+      "X = [−2 1 .5; 1 1.5 −.5; −1.5 1 −.5; −2 −2.5 1.5], q = [−2 1 −1]; the weight matrices are in the source "
       "of this experiment and in docs/LAB.md.");
   return r;
 }

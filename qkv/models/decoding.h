@@ -10,7 +10,7 @@
 
 namespace qkv {
 
-/// A model in the middle of writing: one row a partial sequence. It starts with one row a source sentence.
+/// A model in the middle of writing: one row per partial sequence. It starts with one row per source sentence.
 class StepDecoder {
  public:
   virtual ~StepDecoder() = default;
@@ -24,12 +24,12 @@ class StepDecoder {
 /// How search() looks for continuations.
 struct SearchOptions {
   int64_t begin = 0, end = 0;             // the token before the first and the one after the last
-  std::vector<int64_t> first = {};        // one a source, in place of begin: a prompt's last token
+  std::vector<int64_t> first = {};        // one per source, in place of begin: a prompt's last token
   int64_t beam = 1;                       // 1: greedy
   int64_t n_best = 1;                     // hypotheses returned for each source, at most beam
   double length_penalty = 0;              // α of score / ((5 + length)/6)^α; length counts the end token
   std::vector<int64_t> forced = {};       // what every output begins with, whatever the model would choose
-  std::vector<int64_t> max_lengths = {};  // one a source, or a single one for all; the end token counts
+  std::vector<int64_t> max_lengths = {};  // one per source, or a single one for all; the end token counts
 };
 
 /// One continuation that search() found.

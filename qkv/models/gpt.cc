@@ -31,7 +31,7 @@ class GptSteps final : public StepDecoder {
     std::vector<std::vector<int64_t>> read;
     int64_t total = 0;
     for (const auto& p : prompts) {
-      if (p.empty()) throw ConfigError("[gpt] an empty prompt has nothing to go on from");
+      if (p.empty()) throw ConfigError("[gpt] an empty prompt has nothing to continue");
       read.emplace_back(p.begin(), p.end() - 1);
       total += static_cast<int64_t>(p.size()) - 1;
     }

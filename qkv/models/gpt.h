@@ -34,7 +34,7 @@ class Gpt {
   /// [N, C] → [N, V].
   Tensor logits(const Tensor& hidden) const;
 
-  /// One row a prompt, all but its last token read; search() goes on with SearchOptions::first = the last tokens.
+  /// One row per prompt, all but its last token read; search() continues with SearchOptions::first = the last tokens.
   /// The model must outlive it. Throws ConfigError on an empty prompt.
   std::unique_ptr<StepDecoder> start(std::span<const std::vector<int64_t>> prompts) const;
 

@@ -17,7 +17,7 @@ struct SampleOptions {
 };
 
 /// The index drawn from softmax(scores/temperature), cut to the k highest and then to the smallest set of them that
-/// holds p of what they have. Ties go to the smaller index. One draw of rng a call, also at temperature 0. Throws
+/// holds p of what they have. Ties go to the smaller index. One draw of rng per call, also at temperature 0. Throws
 /// ConfigError on a negative temperature or k, or p outside (0, 1].
 int64_t sample_token(std::span<const float> scores, const SampleOptions& options, Rng& rng);
 

@@ -49,7 +49,7 @@ class Seq2Seq {
     Tensor states;  // [Ts, M]
     Ragged rows;
     AttentionPlan plan;
-    std::vector<RecurrentState> initial;  // of the decoder, one a layer
+    std::vector<RecurrentState> initial;  // of the decoder, one per layer
   };
   /// Reads the source, once for any number of decodings.
   Memory encode(const TokenBatch& source, Context& ctx) const;
@@ -65,7 +65,7 @@ class Seq2Seq {
   /// every position after the first: with them, forward() trains as if it had been fed step by step.
   TokenBatch mixed_inputs(const TokenBatch& source, const TokenBatch& inputs, double ratio, Rng& rng) const;
 
-  /// One row a source sentence, ready for search(). The model must outlive it.
+  /// One row per source sentence, ready for search(). The model must outlive it.
   std::unique_ptr<StepDecoder> start(const TokenBatch& source) const;
 
  private:

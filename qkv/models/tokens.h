@@ -9,7 +9,7 @@
 
 namespace qkv {
 
-/// The ids of all sequences one after the other, and which are whose.
+/// The ids of all sequences one after the other, and which belong to which sequence.
 struct TokenBatch {
   std::vector<int64_t> ids;  // [T]
   Ragged rows;

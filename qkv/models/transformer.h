@@ -50,7 +50,7 @@ class Transformer {
   /// "encoder", "decoder" and "cross".
   Tensor forward(const TokenBatch& source, const TokenBatch& inputs, Context& ctx) const;
 
-  /// One row a source sentence, ready for search(). The model must outlive it.
+  /// One row per source sentence, ready for search(). The model must outlive it.
   std::unique_ptr<StepDecoder> start(const TokenBatch& source) const;
 
  private:

@@ -51,7 +51,7 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
                       std::to_string(config.height) + " by " + std::to_string(config.image_width));
   }
   if (!(config.shown > 0 && config.shown <= 1)) {
-    throw ConfigError("[vit] the part of the patches shown is " + std::to_string(config.shown) +
+    throw ConfigError("[vit] the fraction of the patches shown is " + std::to_string(config.shown) +
                       "; it must be above 0 and at most 1");
   }
   project_ = Linear(config.channels * config.patch * config.patch, config.width, rng);
@@ -65,7 +65,7 @@ Vit::Vit(const VitConfig& config, Rng& rng) : config_(config), dropout_(config.d
   stack_ = TransformerStack(stack_of(config), rng);
   if (config.shown < 1 && stack_.layers()[0].self->goes_by_place()) {
     throw ConfigError("[vit] attention '" + config.attention.name() +
-                      "' goes by a token's place and needs all patches; let them be shown");
+                      "' depends on a token's position and needs all patches; set the fraction shown to 1");
   }
   head_ = Linear(config.width, config.classes, rng);
 }

@@ -11,7 +11,7 @@ struct VitConfig {
   int64_t width = 128, heads = 4, layers = 6, inner = 0, classes = 10;  // inner 0: 4·width
   Mechanism attention = "multi-head";
   double dropout = 0;
-  double shown = 1;                          // part of the patches, drawn anew for each image, that training sees
+  double shown = 1;                          // fraction of the patches, drawn anew for each image, that training sees
   bool mean_pooling = false;                 // the mean of all patches goes to the head; no class token
   Positions positions = Positions::learned;  // learnt, or fixed ones of a grid; those of attention know no grid
 };
@@ -25,7 +25,7 @@ Tensor grid_positions(Positions kind, int64_t rows, int64_t columns, int64_t wid
 class Vit {
  public:
   /// Throws ConfigError unless the patch divides the image, and for a `shown` that is not in (0, 1] or that an
-  /// attention by place alone cannot have.
+  /// attention by position alone cannot have.
   Vit(const VitConfig& config, Rng& rng);
   void visit(Visitor& see);
   const VitConfig& config() const { return config_; }

@@ -57,7 +57,7 @@ std::unique_ptr<Attention> Mechanism::make(const AttentionConfig& config, Rng& r
   }
   const AttentionSpec& row = find_attention(name_);
   if (config.self ? !row.in_self : !row.in_cross) {
-    throw ConfigError("attention '" + name_ + "' makes no sense as " + (config.self ? "self" : "cross") + "-attention");
+    throw ConfigError("attention '" + name_ + "' cannot be used as " + (config.self ? "self" : "cross") + "-attention");
   }
   return row.make(config, rng);
 }

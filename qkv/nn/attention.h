@@ -48,7 +48,7 @@ struct SelfParts {
   Tensor output_weight, output_bias;
 };
 
-/// A mechanism: what it learns, and how queries attend to a memory. One of one's own defines visit(), width() and
+/// A mechanism: what it learns, and how queries attend to a memory. A custom one defines visit(), width() and
 /// plan(); the rest has a default that follows from the plan.
 class Attention {
  public:
@@ -63,7 +63,7 @@ class Attention {
   /// Context of every query: query [Tq, C], memory [Tk, M] → [Tq, width]. In self-attention `memory` is `query`.
   /// A trace sink in ctx is handed the weights; the result is the same. Throws ShapeError.
   virtual Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const;
-  /// Self-attention's parts for rows x [T, C] that stand at the given positions of their sequences: what a cache keeps.
+  /// Self-attention's parts for rows x [T, C] at the given positions of their sequences: what a cache keeps.
   virtual SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const;
   /// Whether it heeds AttentionConfig::positions and a bias for each head, so that positions may come that way.
   virtual bool takes_positions() const { return false; }
@@ -92,7 +92,7 @@ std::vector<std::string> attention_names(bool self);
 /// Throws ConfigError listing the mechanisms that exist.
 const AttentionSpec& find_attention(const std::string& name);
 
-/// What a model's configuration says about its attention: a name of the table, or a factory of one's own.
+/// What a model's configuration says about its attention: a name of the table, or a factory.
 class Mechanism {
  public:
   /// Makes a mechanism of the sizes that the model asks for.
@@ -105,7 +105,7 @@ class Mechanism {
   Mechanism(F make, std::string name = "own") : name_(std::move(name)), make_(std::move(make)) {}  // NOLINT
 
   const std::string& name() const { return name_; }
-  /// Throws ConfigError when the name is unknown or makes no sense there, or the sizes do not fit.
+  /// Throws ConfigError when the name is unknown or cannot be used there, or the sizes do not fit.
   std::unique_ptr<Attention> make(const AttentionConfig& config, Rng& rng) const;
 
  private:

@@ -44,7 +44,7 @@ class TraceList final : public TraceSink {
 /// Training flag, source of dropout seeds and trace sink of one forward pass.
 class Context {
  public:
-  /// For use: no dropout.
+  /// For inference: no dropout.
   Context() = default;
   /// For training step `step` of a run with this seed.
   Context(uint64_t seed, uint64_t step) : training_(true), seed_(mix64(seed ^ mix64(step))) {}

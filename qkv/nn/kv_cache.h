@@ -8,11 +8,11 @@
 
 namespace qkv {
 
-/// The keys and values of one layer, [rows, capacity, Hkv, D]; it grows as needed. Which part is in use is the
-/// caller's to know: one length a row, the same for all layers.
+/// The keys and values of one layer, [rows, capacity, Hkv, D]; it grows as needed. The caller
+/// knows which part is in use: one length per row, the same for all layers.
 class KvCache {
  public:
-  /// Writes the fresh tokens' keys and values [N, Hkv, D] behind the rows' first lengths[r] tokens.
+  /// Writes the fresh tokens' keys and values [N, Hkv, D] after the rows' first lengths[r] tokens.
   void append(const Tensor& keys, const Tensor& values, const Ragged& fresh, std::span<const int64_t> lengths);
   /// Keeps rows[i] as row i; `lengths` are those before.
   void select(std::span<const int64_t> rows, std::span<const int64_t> lengths);

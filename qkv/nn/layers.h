@@ -72,7 +72,7 @@ class LayerNorm {
   double eps_ = 1e-5;
 };
 
-/// Zeroes each element with probability p while training and scales the rest by 1/(1-p); the identity in use.
+/// Zeroes each element with probability p while training and scales the rest by 1/(1-p); the identity in inference.
 class Dropout {
  public:
   /// Throws ConfigError unless 0 ≤ p < 1.

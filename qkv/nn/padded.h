@@ -86,7 +86,7 @@ class Seq2SeqAttentionDecoder {
  public:
   Seq2SeqAttentionDecoder(const DecoderSizes& sizes, Rng& rng);
 
-  /// What decoding starts from, and goes on from.
+  /// What decoding starts and continues from.
   struct State {
     Tensor encoder_outputs;     // [B, Ls, hidden]
     Tensor hidden;              // [layers, B, hidden]
@@ -95,7 +95,7 @@ class Seq2SeqAttentionDecoder {
   /// What a pass over the tokens gives.
   struct Decoded {
     Tensor logits;   // [B, T, vocabulary]
-    State state;     // after the last step: decoding goes on from here
+    State state;     // after the last step: decoding continues from here
     Tensor weights;  // [B, T, Ls], no gradient
   };
   /// `tokens` holds B·T ids, sequence after sequence. Throws ShapeError.

@@ -1,4 +1,4 @@
-// Where a token stands: the one table of positional encodings, and what they are made of.
+// Positions of tokens: the one table of positional encodings, and what they are made of.
 #pragma once
 
 #include "qkv/base/names.h"
@@ -10,7 +10,7 @@ namespace qkv {
 /// P [n, d]:  P[i, 2j] = sin(i / 10000^{2j/d}),  P[i, 2j+1] = cos(the same). Throws ConfigError unless d ≥ 1, n ≥ 0.
 Tensor sinusoidal_positions(int64_t n, int64_t d);
 
-/// One learnt row a position, starting as N(0, 0.02²). Throws ShapeError past the longest position.
+/// One learnt row per position, starting as N(0, 0.02²). Throws ShapeError past the longest position.
 class LearnedPositions {
  public:
   LearnedPositions() = default;
@@ -30,7 +30,7 @@ std::vector<double> alibi_slopes(int64_t heads);
 /// Biases -slope_h·|i + offset - j| → [H, Lq, Lk], to be added to the scores.
 Tensor alibi_bias(int64_t heads, int64_t Lq, int64_t Lk, int64_t offset = 0);
 
-/// How a model knows where a token stands.
+/// How a model knows a token's position.
 enum class Positions : uint8_t { none, sinusoidal, learned, rotary, alibi };
 
 /// What an encoding does, where. The models read nothing else: a new encoding is a value above, a row below and the
@@ -43,7 +43,7 @@ struct PositionsRow {
   Tensor (*fixed)(int64_t n, int64_t width) = nullptr;
   /// Queries and keys of self-attention, the first heads·D columns of x [T, W], with their rows' positions in them.
   Tensor (*turned)(const Tensor& x, int64_t heads, int64_t D, std::span<const int64_t> positions) = nullptr;
-  /// Biases [heads, Lq, Lk] of self-attention's scores; query i stands at position i + offset.
+  /// Biases [heads, Lq, Lk] of self-attention's scores; query i is at position i + offset.
   Tensor (*bias)(int64_t heads, int64_t Lq, int64_t Lk, int64_t offset) = nullptr;
 
   constexpr bool added() const { return learned || fixed != nullptr; }

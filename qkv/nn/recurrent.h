@@ -36,8 +36,8 @@ class Recurrent {
   /// Throws ConfigError on sizes below 1 or a dropout outside [0, 1).
   Recurrent(const RecurrentConfig& config, Rng& rng);
 
-  /// x [T, I] packed as `batch` says, or rows of a table. `initial` holds one state a layer (forward direction), or is
-  /// empty for zeros.
+  /// x [T, I] packed as `batch` says, or rows of a table. `initial` holds one state per layer (forward direction), or
+  /// is empty for zeros.
   RecurrentOutput forward(const RecurrentInput& x, const Ragged& batch, Context& ctx,
                           const std::vector<RecurrentState>& initial = {}) const;
   void visit(Visitor& see);

@@ -99,7 +99,7 @@ template <class SelfFn, class CrossFn>
 Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const CrossFn& cross,
                              std::span<const int64_t> wanted) const {
   const double p = ctx.training() ? config_.dropout : 0;
-  // x + dropout(f) goes on as the residual and, normalised, into the next sublayer.
+  // x + dropout(f) is passed on as the residual and, normalised, to the next sublayer.
   const auto join = [&](const Tensor& f, const Tensor& residual, const LayerNorm* norm) -> SumAndNorm {
     if (!norm) return {dropout_add(f, residual, p, p > 0 ? ctx.next_seed() : 0), Tensor()};
     if (p == 0) return norm->forward_sum(f, residual);

@@ -65,7 +65,7 @@ class TransformerStack {
   Tensor forward(const Tensor& x, const Ragged& rows, const std::string& site, Context& ctx,
                  const MemoryPlans& memory = {}) const;
   /// Rows `wanted` of what forward() gives, one of each sequence in order → [sequences, width]. The last layer computes
-  /// nothing for the others where the mechanism allows it: the same numbers to rounding, sooner.
+  /// nothing for the others where the mechanism allows it: the same numbers up to rounding, sooner.
   Tensor forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted, const std::string& site,
                      Context& ctx) const;
   /// The keys and values of a memory [Tk, width] for every layer.
@@ -73,7 +73,7 @@ class TransformerStack {
 
   /// A cache for `rows` sequences that have read nothing.
   StackCache start(int64_t rows) const;
-  /// Reads fresh tokens x [N, width] (see attend_cached) behind what the cache holds, and adds them to it. `queries`
+  /// Reads fresh tokens x [N, width] (see attend_cached) after what the cache holds, and adds them to it. `queries`
   /// says which rows of x attend to which sequence of the memory, when there is one.
   Tensor extend(const Tensor& x, const Ragged& fresh, StackCache& cache, Context& ctx, const MemoryPlans& memory = {},
                 const Ragged& queries = {}) const;

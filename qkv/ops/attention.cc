@@ -1,4 +1,4 @@
-// The attention op: checks, the call into the kernels, and what backward keeps (q, k, v, out and one number a row).
+// The attention op: checks, the call into the kernels, and what backward keeps (q, k, v, out and one number per row).
 #include "qkv/ops/attention.h"
 
 #include "qkv/base/budget.h"
@@ -15,7 +15,7 @@ const char* const kOp = "attention";
 // The last axis must be contiguous for the kernels.
 Tensor rows_dense(const Tensor& t) { return t.strides()[-1] == 1 || t.dim(-1) <= 1 ? t.detach() : t.clone(); }
 
-// One number a row, [B,H,Lq] (packed [Tq,H]).
+// One number per row, [B,H,Lq] (packed [Tq,H]).
 Shape row_shape(const AttentionDims& n, const Tensor& q, const ScoreRule& rule) {
   return packed(rule) ? Shape{q.dim(0), n.H} : Shape{n.B, n.H, n.Lq};
 }

@@ -20,7 +20,7 @@ struct BoolMask {
 /// Throws ShapeError when the count differs from the shape's.
 BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape);
 
-/// Which keys a query sees, and how its scores become weights. Query i stands at position i + offset among the keys.
+/// Which keys a query sees, and how its scores become weights. Query i is at position i + offset among the keys.
 struct ScoreRule {
   std::optional<double> scale{};  // β of softmax(β q·k); 1/√D when not given (1 for additive scores)
   double softcap = 0;             // c·tanh(z/c) when positive
@@ -49,7 +49,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreR
 
 /// Packed self-attention on the result of one fused projection: qkv [T, (H + 2·Hkv)·D] holds the queries, then the
 /// keys, then the values of each row; rule.q_offsets cuts T into sequences (k_offsets is the same) → [T, H·D].
-/// The same numbers as attention() on the three parts, without copying them apart or their gradients together.
+/// The same numbers as attention() on the three parts, without splitting them or joining their gradients by copies.
 Tensor self_attention(const Tensor& qkv, int64_t H, int64_t Hkv, const ScoreRule& rule);
 
 /// The scores or weights of head h of batch b for queries [row_begin, row_end) → [rows, Lk], recomputed on request.

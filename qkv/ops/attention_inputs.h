@@ -39,7 +39,7 @@ kernels::Strided<T> strided(TensorOf<T>& t, const ScoreRule& rule) {
   return s;
 }
 
-/// A tensor of one number a row, [B,H,Lq] or packed [Tq,H]; undefined: null.
+/// A tensor of one number per row, [B,H,Lq] or packed [Tq,H]; undefined: null.
 template <class T>
 kernels::Strided<T> row_strided(TensorOf<T>& t, const ScoreRule& rule) {
   kernels::Strided<T> s;

@@ -11,7 +11,7 @@ namespace qkv {
 struct AttentionPlan {
   Tensor keys;    // [Tk, Hkv, D]
   Tensor values;  // [Tk, Hkv, Dv]
-  Ragged memory;  // whose rows are whose
+  Ragged memory;  // which rows belong to which sequence
   int64_t heads = 1;
   Tensor query_weight, query_bias;    // [heads·D, C], [heads·D]; undefined: the query itself
   Tensor output_weight, output_bias;  // [W, heads·Dv], [W]; undefined: the attended values themselves

@@ -105,7 +105,7 @@ constexpr int64_t kFewRows = 4, kWeightRows = 64;
 // out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, Tensor& out, Tensor& pre) {
   const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
-  // A few rows are a matter of reading the weights: even shares of them for the threads.
+  // A few rows are limited by reading the weights: every thread gets an equal share of them.
   const int64_t block = M <= kFewRows ? kWeightRows : O;
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);

@@ -1,6 +1,6 @@
 // Every differentiable operation of qkv: contracts here, forward and backward together in one function each.
 //
-// All ops accept f32 and f64 (one dtype a call) and strided inputs, return new contiguous tensors unless called
+// All ops accept f32 and f64 (one dtype per call) and strided inputs, return new contiguous tensors unless called
 // a view, and throw ShapeError naming the op and the shapes. f64 runs the plain reference kernels.
 #pragma once
 
@@ -87,12 +87,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Ac
 Tensor softmax(const Tensor& x);      // over the last axis
 Tensor log_softmax(const Tensor& x);  // log softmax(x), over the last axis
 /// softmax over the last axis of x [B, Lq, Lk] with weights at positions ≥ the valid length exactly 0 and the others
-/// summing to 1; a length of 0 gives a zero row. lens holds B lengths, or B·Lq for one a row.
+/// summing to 1; a length of 0 gives a zero row. lens holds B lengths, or B·Lq for one per row.
 Tensor masked_softmax(const Tensor& x, std::span<const int64_t> lens);
 /// (x - mean)/√(var + eps)·gamma + beta over the last axis, gamma and beta [C].
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, double eps = 1e-5);
 
-/// The two things a residual block hands on.
+/// What a residual block passes on.
 struct SumAndNorm {
   Tensor sum, norm;
 };
@@ -105,7 +105,7 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;  // (1-s)·one-hot + s/V
   int64_t ignore = -1;         // targets equal to this count nothing
 };
-/// Mean over counted rows of -log softmax(logits)[target]: logits [..., V], one target a row → []. No counted
+/// Mean over counted rows of -log softmax(logits)[target]: logits [..., V], one target per row → []. No counted
 /// row gives 0 with zero gradient. Throws ShapeError on a target outside [0, V).
 Tensor cross_entropy(const Tensor& logits, std::span<const int64_t> targets, const CrossEntropyOptions& options = {});
 

@@ -12,7 +12,7 @@ using namespace rnn;
 
 enum Input : size_t { kX, kWih, kWhh, kBih, kBhh, kH, kC };
 
-// x has so many rows, as wide as W_ih reads.
+// x has this many rows, as wide as W_ih expects.
 void check_input(const char* op, const Tensor& x, int64_t rows, const RecurrentWeights& weights) {
   check_defined(op, x);
   if (x.rank() != 2 || x.dim(0) != rows || x.dim(1) != weights.w_ih.dim(1)) {
@@ -22,7 +22,7 @@ void check_input(const char* op, const Tensor& x, int64_t rows, const RecurrentW
   check_same_dtype(op, x, weights.w_ih);
 }
 
-// Below so many rows for each entry of a table, its rows are looked up first.
+// Below this many rows per entry of a table, its rows are looked up first.
 constexpr int64_t kRowsAnEntry = 4;
 
 // x·W_ihᵀ + b of rows that are read as they are, or of a table's entries.
@@ -94,7 +94,7 @@ RecurrentResult recurrent(CellKind kind, const RecurrentInput& input, const Ragg
   LayerRun run = start_layer(op, kind, batch, weights, initial, recorded);
   check_input(op, input.rows, by_entry ? input.rows.dim(0) : batch.rows(), weights);
   const std::vector<int64_t>& rows = run.time->rows(reverse);
-  // x is time-major, or the table; then ids are in the order of time.
+  // x is time-major, or the table; then ids are in time order.
   Tensor x = dense(input.rows);
   std::vector<int64_t> ids;
   if (by_entry) {

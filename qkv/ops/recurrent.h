@@ -32,7 +32,7 @@ struct RecurrentState {
 };
 
 /// What a layer reads: the rows of x, or of a table the rows that ids name. Where a batch has far more rows than the
-/// table, as with letters, the table is projected instead of the rows: the same sums, taken once an entry.
+/// table, as with letters, the table is projected instead of the rows: the same sums, taken once per entry.
 struct RecurrentInput {
   RecurrentInput(Tensor x) : rows(std::move(x)) {}  // NOLINT: a tensor is an input
   RecurrentInput(Tensor table, std::vector<int64_t> ids) : rows(std::move(table)), ids(std::move(ids)), named(true) {}

@@ -105,7 +105,7 @@ DecoderRun start(const Tensor& x, const Ragged& batch, const DecoderCells& cells
   run.D = plan.keys.dim(2);
   run.Dv = plan.values.dim(2);
   const TimeOrder& time = batch.time();
-  // The memory in the order of time, so that step t reads its first count(t) sequences.
+  // The memory in time order, so that step t reads its first count(t) sequences.
   std::vector<int64_t> rows;
   run.key_at.assign(1, 0);
   for (int64_t b : time.order) {

@@ -27,7 +27,7 @@ struct DecoderResult {
 
 /// Step t of each sequence:  c_t = attend(s_{t-1}, memory);  s_t = cells([x_t ; c_t], s_{t-1})
 /// where the query is the top layer's state before the step. x [T, E] packed as `batch` says; sequence b attends to
-/// sequence b of plan.memory; `initial` holds one state a layer, or is empty for zeros.
+/// sequence b of plan.memory; `initial` holds one state per layer, or is empty for zeros.
 /// Input projections of x are one product; the gradients of weights, keys and values are one product each at the end.
 /// Dropout of attention weights is not available here. Throws ShapeError, ConfigError.
 DecoderResult recurrent_decoder(const Tensor& x, const Ragged& batch, const DecoderCells& cells,

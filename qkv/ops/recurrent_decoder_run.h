@@ -11,7 +11,7 @@ namespace qkv::rnn {
 enum DecoderInput : size_t { kX, kKeys, kValues, kWq, kBq, kWo, kBo, kAdditive, kLayers };
 constexpr size_t kPerLayer = 6;
 
-/// Everything of one run, time-major but for the memory, which is kept in the batch's and in the order of time.
+/// Everything of one run, time-major but for the memory, which is kept in the batch's order and in time order.
 struct DecoderRun {
   Ragged batch;
   std::vector<LayerRun> layers;
@@ -19,8 +19,8 @@ struct DecoderRun {
   kernels::DropoutRule drop;
   int64_t E = 0, W = 0, heads = 1, kv_heads = 1, D = 0, Dv = 0;
   AttentionPlan plan;                   // dense and without history
-  Tensor keys, values;                  // [Tk, Hkv·D], [Tk, Hkv·Dv] in the order of time
-  std::vector<int64_t> row_at, key_at;  // offsets of one query a sequence, and of the keys in the order of time
+  Tensor keys, values;                  // [Tk, Hkv·D], [Tk, Hkv·Dv] in time order
+  std::vector<int64_t> row_at, key_at;  // offsets of one query per sequence, and of the keys in time order
   Tensor x;                             // [T, E]
   Tensor q;                             // [T, heads·D]; undefined when the state itself is the query
   Tensor attended, lse;                 // [T, heads·Dv], [T, heads]

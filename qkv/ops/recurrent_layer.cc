@@ -35,7 +35,7 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Sh
   if (p.dtype() != dtype) shape_error(op, std::string(name) + " is " + name_of(p.dtype()));
 }
 
-// The initial state's rows in the order of time, in front of a [B+T, H] buffer.
+// The initial state's rows in time order, in front of a [B+T, H] buffer.
 Tensor state_buffer(const char* op, const char* name, const Tensor& initial, const LayerRun& run) {
   Tensor buffer = Tensor::empty({run.B + run.T, run.H}, run.w_hh.dtype());
   if (initial.defined()) {
@@ -49,7 +49,7 @@ Tensor state_buffer(const char* op, const char* name, const Tensor& initial, con
   return buffer;
 }
 
-// Sequences [begin, end) in the order of time, which walk through it together.
+// Sequences [begin, end) in time order, which walk through it together.
 struct Walk {
   int64_t begin = 0, end = 0;
 };

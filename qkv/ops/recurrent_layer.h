@@ -135,7 +135,7 @@ void weight_gradients(const LayerRun& run, const LayerGradients& grads, const Te
                       Grads& d);
 /// The state before each time-major row, [T, H].
 Tensor previous_states(const LayerRun& run);
-/// [B, H] in the batch's order, from the order of time.
+/// [B, H] in the batch's order, from time order.
 Tensor in_batch_order(const Tensor& sorted, const TimeOrder& time);
 
 }  // namespace qkv::rnn

@@ -25,11 +25,11 @@ class Optimizer {
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   /// Everything a checkpoint must hold, sharing memory with the optimizer: "steps" [parameters] in f64, then one
-  /// tensor a parameter and moment ("m.encoder.weight"). Loading is copy_from into these.
+  /// tensor per parameter and moment ("m.encoder.weight"). Loading is copy_from into these.
   std::vector<NamedParameter> state() const;
 
  protected:
-  /// Adds one zeroed moment a parameter under `prefix`; returns its index for moment().
+  /// Adds one zeroed moment per parameter under `prefix`; returns its index for moment().
   size_t add_moment(const char* prefix);
   /// That moment of one parameter.
   const Tensor& moment(size_t index, size_t parameter) const { return moments_[index].tensors[parameter]; }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kExamples = 3;
 constexpr size_t kMapsShown = 12;
-constexpr size_t kSideBySide = 5;  // so many runs fit as columns
+constexpr size_t kSideBySide = 5;  // this many runs fit as columns
 constexpr double kWholeWidth = 640, kHalfWidth = 470, kHalfHeight = 250;
 
 double epochs_at(const EvaluationRecord& r, const std::vector<EvaluationRecord>& all) {
@@ -145,7 +145,7 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
       continue;
     }
     if (runs.size() > 1) report.subsection(run.result.label);
-    std::vector<HeatMap> alone;  // one map an input: all of them in one picture
+    std::vector<HeatMap> alone;  // one map per input: all of them in one picture
     for (const ReportedRun::Example& e : run.examples) {
       std::vector<HeatMap> maps = e.maps;
       if (maps.size() > kMapsShown) maps.resize(kMapsShown);

@@ -32,8 +32,8 @@ ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResul
 
 /// One row per run: parameters, epochs, mean and variance of the losses over the epochs, the final figures, seconds.
 Table result_table(const std::vector<ReportedRun>& runs);
-/// One row a mechanism, for runs that differ in attention and seed alone: mean and variance over the seeds of the last
-/// validation loss, of the mean loss over the epochs, and of the goal's figure.
+/// One row per mechanism, for runs that differ in attention and seed alone: mean and variance over the seeds of the
+/// last validation loss, of the mean loss over the epochs, and of the goal's figure.
 Table seed_table(const std::vector<ReportedRun>& runs);
 /// What the two variances say.
 inline constexpr const char* kAboutVariances =

@@ -9,7 +9,7 @@
 
 namespace qkv {
 
-/// row, parameters, epochs read, machine hours, right answers: where each row stands.
+/// row, parameters, epochs read, machine hours, right answers: the state of each row.
 Table study_table(const std::vector<StudyResult>& results, const Baseline& baseline);
 /// folder/report.html: the table, accuracy over machine hours, and what the best model says about people it never read
 /// about; `command` is what makes the same study again. Throws IoError.

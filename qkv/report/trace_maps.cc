@@ -95,7 +95,7 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
       maps.push_back(std::move(map));
     }
   }
-  if (maps.empty()) throw ConfigError("no such attention in this model; there is: " + available);
+  if (maps.empty()) throw ConfigError("no such attention in this model; available: " + available);
   return maps;
 }
 

@@ -1,4 +1,4 @@
-// Targets taken apart, routes found, errors turned into answers.
+// Parses targets, finds routes, turns errors into answers.
 #include "qkv/routes/router.h"
 
 #include <algorithm>

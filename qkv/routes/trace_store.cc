@@ -223,7 +223,7 @@ std::vector<std::vector<HeadFigures>> Trace::figures(const TraceSite& site) cons
 std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
   const auto& [model, checkpoint, input, beginning] = request;
   check(!model.empty(), "'model' is missing: name a run", "model");
-  check(!input.empty(), "'input' is missing: what shall the model work on?", "input");
+  check(!input.empty(), "'input' is missing: give the model something to work on", "input");
   const std::shared_ptr<LoadedModel> loaded = models_.open(model, checkpoint);
   // A path would let whoever reaches the page read files of this machine.
   check(names_no_file(loaded->input, input), "a picture is data:image/png;base64,… or val:NUMBER", "input");

@@ -19,7 +19,7 @@ class Trainings {
   virtual ~Trainings() = default;
 
   /// Starts one and returns its run's id. Throws RouteError: 422 with the training's own sentence when it ends before
-  /// there is a run, 503 when as many run as may.
+  /// there is a run, 503 when the limit of running trainings is reached.
   virtual std::string start(const TrainingOrder& order) = 0;
   /// Asks one to save and stop. Throws RouteError 404 for a run that was not started here.
   virtual void stop(const std::string& id) = 0;

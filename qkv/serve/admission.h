@@ -41,7 +41,7 @@ class Admission {
   std::optional<Refusal> check(const RequestHead& head) const;
   /// The bytes of body that follow the head; nothing when it does not say so properly.
   static std::optional<size_t> body_size(const RequestHead& head);
-  /// The header that lets a browser that showed the token in an address go on without it; "" for other requests.
+  /// The header that lets a browser that showed the token in an address continue without it; "" for other requests.
   std::string cookie_for(const RequestHead& head) const;
 
  private:

@@ -16,7 +16,7 @@ Settings settings_of(const CompareOptions& options, const std::string& mechanism
   return settings;
 }
 
-/// Trains one mechanism with the seed `further` behind the first; false when it was interrupted.
+/// Trains one mechanism with the seed `further` steps after the first; false when it was interrupted.
 bool run_one(const CompareOptions& options, const std::string& mechanism, int64_t further, Comparison& comparison,
              RunsObserver* observer) {
   const Settings settings = settings_of(options, mechanism, further);
@@ -38,7 +38,7 @@ void check(const CompareOptions& options) {
   for (auto m = options.mechanisms.begin(); m != options.mechanisms.end(); ++m) {
     settings_of(options, *m);
     if (std::find(options.mechanisms.begin(), m, *m) != m)
-      throw ConfigError("--attention: '" + *m + "' is there twice");
+      throw ConfigError("--attention: '" + *m + "' is given twice");
   }
 }
 

@@ -17,7 +17,7 @@ struct CompareOptions {
 };
 
 struct Comparison {
-  std::vector<SessionResult> runs;  // those that came to their end, in the order of the mechanisms, seed by seed
+  std::vector<SessionResult> runs;  // those that finished, in the order of the mechanisms, seed by seed
   bool interrupted = false;         // by the observer: the same call continues
 };
 

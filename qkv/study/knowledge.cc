@@ -175,7 +175,7 @@ const StudyRow& study_row(const std::string& name) {
     if (row.name == current_name(name)) return row;
     names += (names.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw ConfigError("no row '" + name + "' in the knowledge study; there are: " + names);
+  throw ConfigError("no row '" + name + "' in the knowledge study; available: " + names);
 }
 
 Recipe recipe_named(const std::string& name) {

@@ -62,7 +62,7 @@ struct StudyResult {
   std::vector<StudyPoint> points;
 };
 
-/// Continues where the folder's runs stand; a finished part is read, not repeated. False when the observer stopped it
+/// Continues the folder's runs; a finished part is read, not repeated. False when the observer stopped it
 /// (everything is saved, and the same call continues). Writes results.json after every part.
 bool run_knowledge_study(const StudyOptions& options, RunsObserver* observer = nullptr);
 /// What results.json holds: every row of this and of earlier sessions. Throws IoError when it is damaged.

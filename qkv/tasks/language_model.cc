@@ -24,14 +24,14 @@ struct Targets {
 
 void declare_gpt(Settings& s) {
   constexpr double kWidest = 65536;
-  s.choice("attention", "multi-head", attention_names(true), "how a token looks at those before it")
-      .choice("positions", Positions::learned, "how order is known")
+  s.choice("attention", "multi-head", attention_names(true), "self-attention of the tokens")
+      .choice("positions", Positions::learned, "positional encoding")
       .integer("layers", 4, "layers", 1, 256)
       .integer("heads", 8, "heads of each layer", 1, 1024)
-      .integer("width", 256, "width of a token's vector", 1, kWidest)
+      .integer("width", 256, "width of the token embeddings", 1, kWidest)
       .integer("block", 128, "longest sequence", 8, 1e6)
-      .flag("tied", false, "one table for the tokens read and the scores of those written")
-      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
+      .flag("tied", false, "share the embedding table with the output layer")
+      .number("dropout", 0, "dropout rate while training", 0, 0.95)
       .open_to_clients({"attention", "positions", "layers", "heads", "width", "block", "tied", "dropout"});
 }
 
@@ -54,7 +54,7 @@ BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examp
   std::vector<int64_t> ids, lengths;
   Targets plain, hidden_part;
   for (const LanguageExample& e : examples) {
-    // Behind the last mask stands what was hidden.
+    // What was hidden comes after the last mask.
     const auto last = std::find(e.input.rbegin(), e.input.rend(), CharVocabulary::kMask);
     const auto hidden_from =
         span_weight == 1 || last == e.input.rend() ? e.input.size() : static_cast<size_t>(e.input.rend() - last) - 1;

@@ -18,7 +18,7 @@ void declare_gpt(Settings& settings);
 Gpt make_gpt(const Settings& settings, int64_t vocabulary);
 
 /// Sequences one after another, no padding; the loss is the mean over the places that have a target. Where
-/// `span_weight` is not 1, a target behind a sequence's last mask (a hidden span, an answer) counts that much:
+/// `span_weight` is not 1, a target after a sequence's last mask (a hidden span, an answer) counts that much:
 /// Σ w·loss / Σ w. The few characters that carry a fact would otherwise drown among those that carry none.
 BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examples, Context& ctx,
                         double span_weight = 1);

@@ -16,7 +16,7 @@ struct DecodeOptions {
   int64_t max_length = 0;     // in tokens; 0: the task's own limit
   int64_t n_best = 1;         // answers for each input
   bool align = false;         // also which source word each target word looked at
-  /// Draw tokens instead of searching: for tasks that write text on.
+  /// Sample tokens instead of searching: for tasks that continue a text.
   std::optional<SampleOptions> sample = {};
 };
 

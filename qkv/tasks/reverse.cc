@@ -286,7 +286,7 @@ TracedExample Reverse::trace_after(const std::string& input, const std::vector<i
   TracedExample example;
   example.output = alphabet_.decode(best.tokens);
   for (const int64_t id : source[0]) example.source.push_back(alphabet_.letter(id));
-  // One row a token written; the row after the last letter is the one that chose to end.
+  // One row per token written; the row after the last letter is the one that chose to end.
   LetterString shown;
   for (const int64_t id : best.tokens) {
     shown.push_back(id);
@@ -326,20 +326,20 @@ std::vector<std::string> Reverse::examples(int64_t n) {
 Settings reverse_settings() {
   constexpr double kMostLength = 1000, kMostStrings = 1e7, kWidest = 65536;
   Settings s = training_settings();
-  s.choice("attention", "dot", attention_names(false), "how the decoder looks at the source")
+  s.choice("attention", "dot", attention_names(false), "attention of the decoder to the source")
       .text("alphabet", "abcd", "the letters strings are made of")
       .integer("min-length", 1, "shortest string", 1, kMostLength)
       .integer("max-length", 20, "longest string trained on; evaluation goes to twice that", 1, kMostLength)
       .integer("train-size", 10000, "strings to train on", 1, kMostStrings)
       .integer("validation-size", 1000, "strings to validate with, none of them trained on", 1, kMostStrings)
       .integer("hidden", 48, "width of the recurrent layers", 1, kWidest)
-      .integer("embedding", 16, "width of a letter's vector", 1, kWidest)
+      .integer("embedding", 16, "width of the letter embeddings", 1, kWidest)
       .integer("layers", 1, "recurrent layers on either side", 1, 64)
       .choice("cell", CellKind::lstm, "kind of recurrent layer")
       .integer("heads", 4, "heads of multi-head attention", 1, 1024)
       .integer("kq", 0, "width of projected queries and keys; 0: the hidden width", 0, kWidest)
-      .choice("normaliser", Normaliser::softmax, "how scores become weights")
-      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
+      .choice("normaliser", Normaliser::softmax, "normaliser of the attention weights")
+      .number("dropout", 0, "dropout rate while training", 0, 0.95)
       .open_to_clients({"attention", "alphabet", "min-length", "max-length", "train-size", "validation-size", "hidden",
                         "embedding", "layers", "cell", "heads", "kq", "normaliser", "dropout"});
   s.set("epochs", "30");

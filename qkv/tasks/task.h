@@ -125,7 +125,7 @@ class Task {
   /// this? Throws ConfigError where nothing is written, and for tokens there are not.
   virtual TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
     if (beginning.empty()) return trace(input);
-    throw ConfigError("this model writes nothing whose beginning could be chosen");
+    throw ConfigError("this model generates no text, so it takes no prefix");
   }
   /// Inputs worth looking at, from the validation set.
   virtual std::vector<std::string> examples(int64_t n) = 0;
@@ -160,7 +160,7 @@ std::span<const TaskSpec> task_table();
 /// Throws ConfigError listing the tasks that exist.
 const TaskSpec& find_task(const std::string& name);
 
-/// The options every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
+/// The options that every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
 /// batch, accumulate, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
 /// checkpoint-every, keep, average, patience, log-every, from, from-weights.
 Settings training_settings();

@@ -21,7 +21,7 @@ constexpr TaskSpec kTasks[] = {
      kImagesAbout},
     {"knowledge", "where people were born, learnt by reading about them", knowledge_settings, make_knowledge,
      InputKind::question, kKnowledgeAbout},
-    {"text", "any text, predicted token by token, and written on", text_settings, make_text, InputKind::text,
+    {"text", "any text, predicted token by token, and continued", text_settings, make_text, InputKind::text,
      kTextAbout},
 };
 
@@ -67,7 +67,7 @@ const TaskSpec& find_task(const std::string& name) {
     if (name == spec.name) return spec;
     names += (names.empty() ? "" : ", ") + std::string(spec.name);
   }
-  throw ConfigError("unknown task '" + name + "'; there are: " + names);
+  throw ConfigError("unknown task '" + name + "'; available: " + names);
 }
 
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Language modelling of a text: chunks of a token stream, bits per character, and writing on from a beginning.
+// Language modelling of a text: chunks of a token stream, bits per character, and continuing a prompt.
 #include "qkv/tasks/text.h"
 
 #include <algorithm>
@@ -190,7 +190,7 @@ std::pair<std::vector<int64_t>, double> Text::written(const std::vector<int64_t>
   int64_t read = 0;
   for (int64_t i = 0; i < tokens; ++i) {
     if (decoder == nullptr || read == block_) {
-      // The window is full: go on from its last three quarters.
+      // The window is full: continue from its last three quarters.
       const auto keep = std::min<size_t>(all.size(), static_cast<size_t>(std::max<int64_t>(block_ * 3 / 4, 1)));
       const std::vector<std::vector<int64_t>> last{{all.end() - static_cast<std::ptrdiff_t>(keep), all.end()}};
       decoder = model_->start(last);
@@ -260,9 +260,9 @@ Settings text_settings() {
   Settings s = training_settings();
   declare_gpt(s);
   s.path("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
-      .choice("tokenizer", "char", tokenizer_kinds(), "how text is cut into tokens")
+      .choice("tokenizer", "char", tokenizer_kinds(), "tokenizer")
       .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
-      .number("val-share", 0.1, "part of the text, at its end, kept for validation", 0.001, 0.9)
+      .number("val-share", 0.1, "fraction of the text, at its end, kept for validation", 0.001, 0.9)
       .integer("generated-size", 5000, "sentences of the generated text", 100, 1e6)
       .open_to_clients({"tokenizer", "vocabulary", "val-share", "generated-size"});
   s.set("epochs", "5");

@@ -138,7 +138,7 @@ TrainState Checkpoints::load(int64_t step, const std::vector<NamedParameter>& mo
     const std::vector<int64_t> steps = checkpoints();
     const auto here = std::find(steps.begin(), steps.end(), step);
     if (here == steps.begin() || here == steps.end()) throw;
-    throw IoError(std::string(e.what()) + "; remove " + checkpoint_path(step) + " to go on from step " +
+    throw IoError(std::string(e.what()) + "; remove " + checkpoint_path(step) + " to continue from step " +
                   std::to_string(*(here - 1)));
   }
 }
@@ -179,7 +179,7 @@ std::string Checkpoints::load_weights(const std::vector<NamedParameter>& model, 
     if (std::find(steps.begin(), steps.end(), step) == steps.end()) {
       std::string all;
       for (const int64_t s : steps) all += ", " + std::to_string(s);
-      throw ConfigError("no weights '" + which + "' in " + run_ + "; there are: best, last" + all);
+      throw ConfigError("no weights '" + which + "' in " + run_ + "; available: best, last" + all);
     }
     folder = checkpoint_path(step);
   }

@@ -118,7 +118,7 @@ MetricsPart MetricsLog::part(const std::string& folder, int64_t from) {
       // The others are still worth showing.
     }
   });
-  // A line that does not end within a part is none of ours: it is passed over.
+  // A line that does not end within a part is not one of ours: it is skipped.
   part.next = from + static_cast<int64_t>(used == 0 && text.size() == kMost ? kMost : used);
   part.more = from + static_cast<int64_t>(text.size()) < size;
   return part;

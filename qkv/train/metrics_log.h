@@ -1,4 +1,4 @@
-// metrics.jsonl: one JSON object a line, written by a training and read by everybody; and its TensorBoard twin.
+// metrics.jsonl: one JSON object per line, written by a training and read by everybody; and its TensorBoard twin.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ using FindTask = const TaskSpec& (*)(const std::string& name);
 class RunFolder : public Checkpoints {
  public:
   /// Makes the folder with config.json and what save_assets writes, and locks it before anybody else can see it.
-  /// Throws IoError when something is already there, also when another process made it meanwhile.
+  /// Throws IoError when something is already there, also when another process made it in the meantime.
   static RunFolder create(const std::string& path, const TaskSpec& spec, const Settings& settings, const Task& assets);
   /// Throws the IoError of create() before any work is done: something is there, or the path is not UTF-8 (JSON and the
   /// report could not name it).
@@ -60,7 +60,7 @@ class RunFolder : public Checkpoints {
 std::vector<NamedParameter> parameters_of(Task& task);
 
 /// Makes a folder of several runs that holds one record, FOLDER/NAME. Throws the IoError of RunFolder::create() when
-/// another process made it meanwhile.
+/// another process made it in the meantime.
 void claim_folder(const std::string& folder, const std::string& name, const std::string& text);
 /// Removes a folder this process made unless there is a checkpoint below it: what was refused leaves nothing behind.
 void remove_untrained(const std::string& folder);

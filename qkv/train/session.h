@@ -8,7 +8,7 @@
 
 namespace qkv {
 
-/// What a run came to.
+/// The result of a run.
 struct SessionResult {
   std::string run;          // its folder
   std::string task, label;  // label: the mechanism, or the task's name where there is no choice of one
@@ -53,7 +53,7 @@ class RunsObserver {
     static_cast<void>(label), static_cast<void>(run), static_cast<void>(task);
     return nullptr;
   }
-  /// A training came to its end; the task has the weights it settled on.
+  /// A training finished; the task has the weights it settled on.
   virtual void on_result(const RunFolder& run, Task& task, const SessionResult& result) {
     static_cast<void>(run), static_cast<void>(task), static_cast<void>(result);
   }

@@ -28,7 +28,7 @@ std::string state_text(const TrainState& s) {
 TrainState parse_state(std::string_view text, const std::string& file) {
   const Json json = parse_json(text, {.where = file, .what = "the state of a training"});
   const JsonObject j(json, file);
-  // So many that no sum or product of two of them overflows where it is used.
+  // A limit such that no sum or product of two of them overflows where it is used.
   constexpr int64_t kMost = int64_t{1} << 62;
   TrainState s;
   s.step = j.integer("step", 0, kMost);

@@ -1,4 +1,4 @@
-// Where a training stands, as state.json holds it.
+// The state of a training, as state.json holds it.
 #pragma once
 
 #include <cstdint>

@@ -35,9 +35,9 @@ bool have_pictures();
 void require_pictures(const std::string& path);
 
 /// Same drawing, same bytes. The SVG holds text as outlines, so it looks the same everywhere, and its ids begin with
-/// `prefix`, so that several can stand in one HTML page.
+/// `prefix`, so that one HTML page can hold several.
 std::string to_svg(const Drawing& drawing, const std::string& prefix = "");
-/// `scale` device pixels a CSS pixel, lowered where the picture would pass 32,767 pixels.
+/// `scale` device pixels per CSS pixel, lowered where the picture would pass 32,767 pixels.
 Bytes to_png(const Drawing& drawing, double scale = 2);
 /// By extension: .png or .svg. Throws ConfigError for any other, IoError when it cannot be written.
 void save_drawing(const Drawing& drawing, const std::string& path);

@@ -73,7 +73,7 @@ double widest_label(const std::vector<std::string>& labels, int64_t count, int64
   return widest;
 }
 
-// Whole pixels a cell; a map of one row stays visible.
+// Whole pixels per cell; a map of one row stays visible.
 void choose_cells(MapLayout& layout, const MapSize& size) {
   const int64_t longest = std::max(layout.map.rows, layout.map.columns);
   layout.pool = (longest + kMaxCells - 1) / kMaxCells;

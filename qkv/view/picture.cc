@@ -21,7 +21,7 @@ uint8_t mixed(double grey, uint8_t tint, double share) {
 
 TextStyle tile_style(double width) { return {.size = 11, .wrap = width}; }
 
-// Whole pixels a cell.
+// Whole pixels per cell.
 Size tile_size(const Raster& r, double side) {
   const double longest = static_cast<double>(std::max(r.rows, r.columns));
   const double cell = std::max(1.0, std::ceil(side / longest));

@@ -263,7 +263,7 @@ std::string rename_ids(const std::string& svg, const std::string& prefix) {
     if (end == std::string::npos) break;
     out.append(svg, at, start - at);
     const std::string name = svg.substr(start, end - start);
-    // "#" also begins colours and may stand in embedded data; only ids of cairo's form are renamed.
+    // "#" also begins colours and may occur in embedded data; only ids of cairo's form are renamed.
     const bool ours = (hit == id && (hit == 0 || svg[hit - 1] == ' ')) ||
                       (hit == ref && hit > 0 && (svg[hit - 1] == '"' || svg[hit - 1] == '('));
     out += ours ? names.try_emplace(name, prefix + "i" + std::to_string(names.size())).first->second : name;

@@ -15,10 +15,10 @@ Drawing draw_plot(const Plot& plot);
 Box plot_area(const Plot& plot);
 /// Columns: series, x, y, and low, high where there are any.
 std::string plot_csv(const Plot& plot);
-/// Lines of braille dots in colour, or one letter a series without; `rows` lines between the axes.
+/// Lines of braille dots in colour, or one letter per series without; `rows` lines between the axes.
 std::string terminal_plot(const Plot& plot, const Terminal& terminal, int rows = 12);
 
-/// Throws ShapeError when a series does not have one value a group.
+/// Throws ShapeError when a series does not have one value per group.
 Drawing draw_bars(const BarChart& chart);
 Box bars_area(const BarChart& chart);
 

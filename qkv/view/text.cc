@@ -21,7 +21,7 @@ void for_each_char(std::string_view text, Fn&& fn) {
   }
 }
 
-// Characters that reorder what stands around them.
+// Characters that reorder the text around them.
 bool is_direction_control(char32_t c) {
   return c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }

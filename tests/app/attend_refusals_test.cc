@@ -153,8 +153,8 @@ TEST_F(AttendRefusals, NonsenseOptions) {
   refused({"--threads", "0"}, 2, "--threads");
   refused({"--scores-stage", "weights"}, 2, "needs --scores");
   refused({"--scores", file("s"), "--scores-stage", "cooked"}, 2, "cooked");
-  refused({"--past-k", file("k")}, 2, "belong together");
-  refused({"--past-k", file("k"), "--past-v", file("v"), "--kv-lens", ints("lens", {3})}, 2, "exclude");
+  refused({"--past-k", file("k")}, 2, "must be given together");
+  refused({"--past-k", file("k"), "--past-v", file("v"), "--kv-lens", ints("lens", {3})}, 2, "cannot be combined");
   refused({"--grad-q", file("dq")}, 2, "--grad-out");
   refused({"--grad-out", file("q")}, 2, "--grad-q");
   refused({"--map", file("m.jpg")}, 2, ".png or .svg");

@@ -274,7 +274,7 @@ TEST(Explain, RefusesWithOneLine) {
   expect_refused({"explain", "--example", "none"}, 2, "query, self, heads");
   expect_refused({"explain", "--q", "1,2"}, 2, "need --x");
   expect_refused({"explain", "--x", "1,2;3"}, 2, "differ in length");
-  expect_refused({"explain", "--x", "1,2", "--example", "self"}, 2, "exclude");
+  expect_refused({"explain", "--x", "1,2", "--example", "self"}, 2, "cannot be combined");
   expect_refused({"explain", "--x", "1,2", "--wq", "1,2"}, 1, "does not fit W_Q");
   expect_refused({"explain", "--q", "1,2", "--k", "1,2,3"}, 1, "widths differ");
   expect_refused({"explain", "--q", "1,2", "--k", "1,2", "--v", "1;2"}, 1, "one value for each key");

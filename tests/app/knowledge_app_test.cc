@@ -112,8 +112,8 @@ TEST(StudyCommand, AStudyOfVersion01GoesOnAsItBegan) {
 
 TEST(StudyCommand, RefusesWithOneLine) {
   const TempFolder folder;
-  expect_refused({"study"}, 2, "study what?");
-  expect_refused({"study", "reverse"}, 2, "there is: knowledge");
+  expect_refused({"study"}, 2, "give a study");
+  expect_refused({"study", "reverse"}, 2, "available: knowledge");
   expect_refused({"study", "knowledge", "--rows", "cubic"}, 2, "no row 'cubic'");
   expect_refused({"study", "knowledge", "--recipe", "soup"}, 2, "course, questions");
   expect_refused({"study", "--resume", folder.path()}, 1, "no study in");
@@ -144,7 +144,7 @@ TEST(KnowledgeCommands, StagesEvalPredictAndBaseline) {
   EXPECT_EQ(run_program({"eval", folder / "r2", "--data", folder / "odd.tsv", "--replace-missing"}).code, 0);
   write_file_atomic(folder / "bad.tsv", std::string_view("Where was A born? London\n"));
   expect_refused({"eval", folder / "r2", "--data", folder / "bad.tsv"}, 1, "bad.tsv:1: no tab");
-  expect_refused({"eval"}, 2, "evaluate what?");
+  expect_refused({"eval"}, 2, "give a run's folder to evaluate");
   expect_refused({"train", "reverse", "--from", folder / "r1", "--out", folder / "r3"}, 2,
                  "of task 'knowledge', not 'reverse'");
   expect_refused({"train", "knowledge", "--from", folder / "r1", "--width", "24", "--out", folder / "r3"}, 1,

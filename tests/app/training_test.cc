@@ -134,7 +134,7 @@ TEST_F(Trained, MapsInEveryFormat) {
     sum += std::stod(row.substr(at + 1));
   EXPECT_NEAR(sum, 1, 1e-3);
   expect_refused({"map", run(), "--input", "abcd", "--out", *folder_ / "m.pdf"}, 2, ".png, .svg, .html or .csv");
-  expect_refused({"map", run(), "--input", "abcd", "--head", "4"}, 2, "there is: cross layer 0 heads 0 to 0");
+  expect_refused({"map", run(), "--input", "abcd", "--head", "4"}, 2, "available: cross layer 0 heads 0 to 0");
   expect_refused({"map", run(), "--input", ""}, 2, "the input is empty");
   expect_refused({"map", run()}, 2, "--input");
 }
@@ -146,10 +146,10 @@ TEST_F(Trained, ResumingWhatIsFinished) {
   EXPECT_EQ(Json::parse(again.out).at("stopped"), "epochs");
   expect_refused({"train", "translate", "--resume", run()}, 2, "is of task 'reverse', not 'translate'");
   expect_refused({"train", "--resume", run(), "--hidden", "32"}, 2, "--hidden cannot change when a run is resumed");
-  expect_refused({"train", "--resume", run(), "--out", run()}, 2, "exclude each other");
+  expect_refused({"train", "--resume", run(), "--out", run()}, 2, "cannot be combined");
   expect_refused({"train", "reverse", "--out", run()}, 1, "continue it with --resume " + run());
   expect_refused({"eval", *folder_ / "nowhere"}, 1, "no run in");
-  expect_refused({"eval", run(), "--weights", "worst"}, 2, "there are: best, last, ");
+  expect_refused({"eval", run(), "--weights", "worst"}, 2, "available: best, last, ");
 }
 
 TEST_F(Trained, ForeignAndDamagedCheckpoints) {
@@ -172,8 +172,8 @@ TEST_F(Trained, ForeignAndDamagedCheckpoints) {
 }
 
 TEST(Training, WrongUsage) {
-  expect_refused({"train"}, 2, "give a task: reverse");
-  expect_refused({"train", "revrse"}, 2, "unknown task 'revrse'; there are: reverse");
+  expect_refused({"train"}, 2, "give a task to train: reverse");
+  expect_refused({"train", "revrse"}, 2, "unknown task 'revrse'; available: reverse");
   expect_refused({"train", "reverse", "--attention", "psychic"}, 2, "is not one of: none, mean, dot, scaled-dot");
   expect_refused({"train", "reverse", "--hidden", "0"}, 2, "--hidden: '0' is not a whole number between 1 and");
   expect_refused({"train", "reverse", "--hidden", "-3"}, 2, "--hidden");
@@ -184,7 +184,7 @@ TEST(Training, WrongUsage) {
   expect_refused({"train", "reverse", "--lr", "nan"}, 2, "--lr");
   expect_refused({"train", "reverse", "--lr", "-1"}, 2, "--lr");
   expect_refused({"train", "reverse", "--alphabet", ""}, 2, "--alphabet");
-  expect_refused({"train", "reverse", "--alphabet", "aab"}, 2, "is there twice");
+  expect_refused({"train", "reverse", "--alphabet", "aab"}, 2, "is given twice");
   expect_refused({"train", "reverse", "--alphabet", "a", "--max-length", "5"}, 2, "can train (10000 wanted)");
   expect_refused({"train", "reverse", "--min-length", "9", "--max-length", "3"}, 2, "is above --max-length");
   expect_refused({"train", "reverse", "--wings", "2"}, 2, "--wings");
@@ -192,7 +192,7 @@ TEST(Training, WrongUsage) {
   expect_refused({"train", "--resume", "/nonexistent/run"}, 1, "no run in /nonexistent/run");
   expect_refused({"compare"}, 2, "give a task");
   expect_refused({"compare", "reverse", "--attention", "dot,psychic"}, 2, "is not one of: none, mean");
-  expect_refused({"compare", "reverse", "--attention", "dot,dot"}, 2, "is there twice");
+  expect_refused({"compare", "reverse", "--attention", "dot,dot"}, 2, "is given twice");
   expect_refused({"compare", "--resume", "/nonexistent"}, 1, "no comparison in /nonexistent");
   expect_refused({"train", "reverse", "--out", "/proc/nowhere/run"}, 1, "/proc/nowhere");
 }

@@ -40,7 +40,7 @@ TEST(Names, AreListedInTheTablesOrder) {
 }
 
 TEST(Names, UnknownOnesAreErrorsThatListTheOthers) {
-  EXPECT_EQ(message_of<ConfigError>([] { parse<Fruit>("plum"); }), "unknown fruit 'plum'; there are: pear, apple");
+  EXPECT_EQ(message_of<ConfigError>([] { parse<Fruit>("plum"); }), "unknown fruit 'plum'; available: pear, apple");
   EXPECT_EQ(message_of<Error>([] { name_of(Fruit::quince); }), "[names] a fruit without a name");
 }
 

@@ -152,7 +152,7 @@ TEST(Png, BadFilesAreNamed) {
   std::string large = good;
   large[18] = large[22] = 0x1F;
   EXPECT_EQ(error(large), "cannot read p.png: it has more than 16,777,216 pixels");
-  // Bytes 16 to 23 say 4096x4096; the picture, from the IHDR behind them, is 9x9.
+  // Bytes 16 to 23 say 4096x4096; the picture, from the IHDR after them, is 9x9.
   const std::string before(
       "\0\0\0\x08"
       "teXt"
@@ -228,7 +228,7 @@ TEST_F(PngFolder, OneFolderIsSplitByName) {
 
 TEST_F(PngFolder, Errors) {
   EXPECT_EQ(error(),
-            "no images in " + folder_.path() + ": expected at least two folders of PNG files, one folder a class");
+            "no images in " + folder_.path() + ": expected at least two folders of PNG files, one folder per class");
   put("a/1.png", png(4, 4, 0xFF808080));
   put("b/1.png", png(4, 5, 0xFF808080));
   EXPECT_EQ(error(), "cannot use " + (folder_ / "b/1.png") + ": it is 5x4, but " + (folder_ / "a/1.png") +

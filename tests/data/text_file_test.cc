@@ -1,4 +1,4 @@
-// Lines come out the same from plain and gzip files, and every odd one is known by file and number.
+// Lines come out the same from plain and gzip files, and odd ones are reported with file and line number.
 #include "qkv/data/text_file.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// libFuzzer: bytes over a socket into the real server. Whatever comes, it answers or closes, goes on, and a request
-// that does not name this server as its host is never carried out.
+// libFuzzer: bytes over a socket into the real server. Whatever comes, it answers or closes, keeps serving, and a
+// request that does not name this server as its host is never carried out.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// libFuzzer: no text makes the one door for JSON crash, nor what it lets in when it is printed and read again.
+// libFuzzer: no text makes the JSON parser crash, nor what it lets in when it is printed and read again.
 #include "qkv/io/json.h"
 
 #include "fuzz/memory_file.h"

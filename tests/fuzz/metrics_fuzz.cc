@@ -1,4 +1,4 @@
-// libFuzzer: no text makes the readers of metrics.jsonl crash or stand still.
+// libFuzzer: no text makes the readers of metrics.jsonl crash or loop forever.
 #include "fuzz/memory_file.h"
 #include "qkv/base/error.h"
 #include "qkv/train/metrics_log.h"

@@ -1,4 +1,4 @@
-// The one door for JSON: limits on depth and size, names used once, and getters that say what is wrong where.
+// The JSON parser: limits on depth and size, names used once, and getters that say what is wrong where.
 #include "qkv/io/json.h"
 
 #include <gtest/gtest.h>

@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Table, AttentionCases, ::testing::ValuesIn(cases::atten
   return name;
 });
 
-// Largest difference relative to the largest finite expected value; NaN and Inf must stand in the same places.
+// Largest difference relative to the largest finite expected value; NaN and Inf must be in the same places.
 double difference(const std::vector<float>& got, const std::vector<double>& want) {
   double worst = 0, top = 0;
   for (size_t i = 0; i < want.size(); ++i) {

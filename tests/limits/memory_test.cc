@@ -51,7 +51,7 @@ void append(Bits& bits, const Tensor& t) {
   bits.insert(bits.end(), whole.f32(), whole.f32() + whole.numel());
 }
 
-// One run in which the allocation after `n` others fails. Whether there were so many.
+// One run in which the allocation after `n` others fails. Whether there were that many.
 bool failed_run(Failing how, int64_t n, const std::function<Bits()>& compute, const Bits& want) {
   Bits got;
   bool threw = false, as_promised = true;

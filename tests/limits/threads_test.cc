@@ -1,4 +1,4 @@
-// Threads that cannot be had, that change while others compute, and that fork does not take along.
+// Threads that cannot be started, that change while others compute, and that do not survive fork.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// A mechanism of one's own, given to every model as a factory: it learns, its gradients are right, it writes text.
+// A custom mechanism, given to every model as a factory: it learns, its gradients are right, it writes text.
 #include <gtest/gtest.h>
 
 #include "examples/own_mechanism/gaussian_attention.h"

@@ -257,7 +257,7 @@ TEST(Seq2Seq, WrongSettingsSaySo) {
             "no attention mechanism 'fancy'; there are none, mean, dot, scaled-dot, general, additive, multi-head, "
             "synthesizer");
   config.attention = "synthesizer";
-  EXPECT_EQ(message(config), "attention 'synthesizer' makes no sense as cross-attention");
+  EXPECT_EQ(message(config), "attention 'synthesizer' cannot be used as cross-attention");
   config = config_of({"dot", Placement::after, CellKind::lstm, true});
   EXPECT_EQ(message(config),
             "attention 'dot' needs queries as wide as the memory, not 4 and 8; 'general' or 'scaled-dot' take any "

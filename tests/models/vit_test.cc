@@ -202,7 +202,8 @@ TEST(Vit, RefusesAPartOfThePatchesThatMakesNoSense) {
   VitConfig c = small();
   for (const double shown : {0.0, -0.5, 1.5, std::nan("")}) {
     c.shown = shown;
-    EXPECT_NE(message_of<ConfigError>([&] { Vit(c, rng); }).find("part of the patches"), std::string::npos) << shown;
+    EXPECT_NE(message_of<ConfigError>([&] { Vit(c, rng); }).find("fraction of the patches"), std::string::npos)
+        << shown;
   }
   c.shown = 0.5;
   c.attention = "synthesizer";

@@ -266,7 +266,7 @@ TEST(Attention, WrongSettingsSaySo) {
                       c.self = true;
                       return c;
                     }()),
-            "attention 'none' makes no sense as self-attention");
+            "attention 'none' cannot be used as self-attention");
   EXPECT_THROW(parse<Normaliser>("maxout"), ConfigError);
   EXPECT_EQ(parse<Normaliser>("entmax15"), Normaliser::entmax15);
 }

@@ -108,7 +108,7 @@ TEST(Padded, DotProductAttentionShapes) {
   EXPECT_EQ(weights.shape().str(), "[2,1,10]");
   EXPECT_NEAR(weights.at({0, 0, 1}), 0.5, 1e-6);
   EXPECT_EQ(weights.at({0, 0, 2}), 0.0);
-  testing::expect_same_bits(dropping.forward(q, k, concat({v, v}, 0), lens, ctx), out, "no dropout in use");
+  testing::expect_same_bits(dropping.forward(q, k, concat({v, v}, 0), lens, ctx), out, "no dropout in inference");
   EXPECT_GT(std::abs(dropping.forward(q, k, concat({v, v}, 0), lens, training).at({1, 0, 3}) - 13.0), 1e-3);
   EXPECT_THROW(padded::DotProductAttention(1.0), ConfigError);
   EXPECT_EQ(out.shape().str(), "[2,1,4]");
@@ -206,7 +206,7 @@ TEST(Padded, AttentionDecoderGoesOnFromItsState) {
     for (int64_t j = 0; j < 5; ++j) total += whole.weights.at({b, 1, j});
     EXPECT_NEAR(total, 1, 1e-5);
   }
-  EXPECT_EQ(whole.weights.at({0, 2, 3}), 0.0);  // behind the valid length
+  EXPECT_EQ(whole.weights.at({0, 2, 3}), 0.0);  // past the valid length
 }
 
 TEST(Padded, AttentionDecoderReadsItsLogitsFromTheStateAlone) {

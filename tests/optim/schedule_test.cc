@@ -40,7 +40,7 @@ TEST(Schedule, WithoutWarmUp) {
 
 TEST(Schedule, UnknownNameListsThoseThatExist) {
   EXPECT_EQ(testing::message_of<ConfigError>([] { parse<ScheduleKind>("step"); }),
-            "unknown schedule 'step'; there are: constant, linear, cosine, inverse-sqrt");
+            "unknown schedule 'step'; available: constant, linear, cosine, inverse-sqrt");
 }
 
 }  // namespace

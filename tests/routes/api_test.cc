@@ -1,4 +1,4 @@
-// The API over a small run: what it answers, what it refuses, and that it goes on.
+// The API over a small run: what it answers, what it refuses, and that it keeps serving.
 #include "qkv/routes/api.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Requests taken apart and routes found, without any HTTP.
+// Parsing of requests and finding of routes, without HTTP.
 #include "qkv/routes/router.h"
 
 #include <gtest/gtest.h>

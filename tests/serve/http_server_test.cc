@@ -208,7 +208,7 @@ TEST_F(HttpServerTest, AConnectionServesSeveralRequests) {
 }
 
 // A web page of another site sends what it likes inside a body, and reads nothing: its first request is refused, and
-// what stands in the body must never be taken for a second one.
+// what the body holds must never be taken for a second one.
 TEST_F(HttpServerTest, TheBodyOfARefusedRequestIsNoRequest) {
   const std::string inner =
       "POST /echo HTTP/1.1\r\nHost: " + host() + "\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";

@@ -1,4 +1,4 @@
-// Comparisons as a function: results in order, an observer that stops them, and continuing where they stand.
+// Comparisons as a function: results in order, an observer that stops them, and continuing them.
 #include "qkv/study/compare.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(Compare, RefusesWhatCannotBeCompared) {
   const TempFolder folder;
   CompareOptions o = small(folder / "c");
   o.mechanisms = {"dot", "dot"};
-  EXPECT_NE(message_of<ConfigError>([&] { compare(o); }).find("there twice"), std::string::npos);
+  EXPECT_NE(message_of<ConfigError>([&] { compare(o); }).find("given twice"), std::string::npos);
   o.mechanisms = {"cubic"};
   EXPECT_NE(message_of<ConfigError>([&] { compare(o); }).find("--attention"), std::string::npos);
   o.settings = {};

@@ -1,4 +1,4 @@
-// Task text: it learns a text, writes on reproducibly, and says what a vocabulary lacks.
+// Task text: it learns a text, continues it reproducibly, and says what a vocabulary lacks.
 #include "qkv/tasks/text.h"
 
 #include <gtest/gtest.h>

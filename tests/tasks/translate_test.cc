@@ -262,7 +262,7 @@ TEST(Translate, WrongChoicesAreRefused) {
   EXPECT_NE(message("transformer", {{"heads", "5"}}).find("heads"), std::string::npos);
   EXPECT_NE(message("transformer", {{"positions", "rotary"}, {"self-attention", "dot"}}).find("rotary"),
             std::string::npos);
-  EXPECT_NE(message("rnn", {{"train-src", "a.de"}}).find("go together"), std::string::npos);
+  EXPECT_NE(message("rnn", {{"train-src", "a.de"}}).find("must be given together"), std::string::npos);
   EXPECT_NE(message("rnn", {{"train-src", "a.de"}, {"train-tgt", "a.en"}}).find("--val-src"), std::string::npos);
   EXPECT_THROW(make_translate(small("rnn", {{"data", "/nowhere"}}), ""), IoError);
 }

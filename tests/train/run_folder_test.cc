@@ -107,7 +107,7 @@ TEST(RunFolder, RefusesToOverwrite) {
 TEST(RunFolder, DamageIsNamedAndTheCheckpointBeforeIsOffered) {
   Finished f;
   const std::string last = f.run.checkpoint_path(28), model = last + "/model.safetensors";
-  const std::string offer = "; remove " + last + " to go on from step 21";
+  const std::string offer = "; remove " + last + " to continue from step 21";
   fs::remove(last + "/CHECKSUMS");  // as in a run of 0.1
   fs::resize_file(model, fs::file_size(model) - 5);
   EXPECT_NE(f.resume_error().find(model), std::string::npos);
@@ -373,7 +373,7 @@ TEST(RunFolder, WeightsByName) {
   EXPECT_EQ(f.run.load_weights(model, "21"), f.run.checkpoint_path(21) + "/model.safetensors");
   EXPECT_EQ(f.run.load_weights(model, "best"), f.run.checkpoint_path(f.result.state.best_step) + "/model.safetensors");
   EXPECT_EQ(message_of<ConfigError>([&] { f.run.load_weights(model, "3"); }),
-            "no weights '3' in " + f.path + "; there are: best, last, 21, 28");
+            "no weights '3' in " + f.path + "; available: best, last, 21, 28");
   EXPECT_NE(message_of<ConfigError>([&] { f.run.load_weights(model, "average"); }).find("no averaged weights"),
             std::string::npos);
 }

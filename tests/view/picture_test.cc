@@ -32,7 +32,7 @@ TEST(Picture, OverlayTintsWholePatchesByTheirWeight) {
   const auto at = [&](int64_t y, int64_t x) { return out.colors[static_cast<size_t>(y * 6 + x)]; };
   EXPECT_EQ(at(0, 0), (Rgb{100, 100, 100}));  // no weight: the picture itself
   for (int64_t y = 0; y < 4; ++y) {
-    for (int64_t x = 0; x < 6; ++x) EXPECT_EQ(at(y, x), at(y / 2 * 2, x / 2 * 2)) << "one colour a patch";
+    for (int64_t x = 0; x < 6; ++x) EXPECT_EQ(at(y, x), at(y / 2 * 2, x / 2 * 2)) << "one colour per patch";
   }
   const auto tint = [&](int64_t y, int64_t x) { return at(y, x).r - at(y, x).b; };
   EXPECT_GT(tint(0, 2), 0);

@@ -13,7 +13,7 @@ export function sharpContext(canvas: HTMLCanvasElement, width: number, height: n
   return context;
 }
 
-/** A canvas that stands on no page. */
+/** A canvas that is on no page. */
 export function freeCanvas(width: number, height: number): { canvas: HTMLCanvasElement; c: CanvasRenderingContext2D } {
   const canvas = document.createElement("canvas");
   canvas.width = width;

@@ -32,7 +32,7 @@ interface Field<T> {
   choices?: readonly T[];
 }
 
-/** The only place that knows how the state is spelled in the address. The view stands before the question mark. */
+/** The only place that knows how the state is spelled in the address. The view comes before the question mark. */
 const fields: { readonly [Name in keyof State]: Field<State[Name]> } = {
   view: { key: "", standard: "explore", choices: ["explore", "train", "lab"] },
   model: { key: "m", standard: "" },

@@ -129,7 +129,7 @@ export function exploreTests(site) {
     await close();
   });
 
-  test("lines: the weights of a token, whichever side it stands on", async () => {
+  test("lines: the weights of a token, whichever side it is on", async () => {
     const { page, close } = await open(site.browser, site.url, { hash: at({ tab: "lines", q: 1, share: 100 }) });
     await ready(page, ".lines canvas");
     const heads = [0, 1].map((h) => mapOfProgram("reverse-small", input, "--head", String(h)));
@@ -316,7 +316,7 @@ export function exploreTests(site) {
     await close();
   });
 
-  test("an input the model cannot read: the server's sentence at the field, and a way on", async () => {
+  test("an input the model cannot read: the server's sentence at the field, and a way to continue", async () => {
     const { page, close } = await open(site.browser, site.url, { hash: at(), expect: [/400/] });
     await ready(page, ".map-box");
     await page.fill("#input", "xyz");

@@ -186,7 +186,7 @@ export function viewTests(site) {
     [1280, 800],
     [3840, 2160],
   ]) {
-    test(`${width} x ${height}: nothing hangs out, everything has a name`, async () => {
+    test(`${width} x ${height}: nothing overflows, everything has a name`, async () => {
       for (const colorScheme of width === 390 ? ["light", "dark"] : ["light"]) {
         const { page, close } = await open(site.browser, site.url, { viewport: { width, height }, colorScheme });
         for (const [view, state] of looks) {

@@ -57,7 +57,7 @@ void add_inputs(CLI::App& cli, AttendPaths& p, AttendRequest& r) {
             {{"--q", &p.q, "queries"},
              {"--k", &p.k, "keys"},
              {"--v", &p.v, "values"},
-             {"--past-k", &p.past_k, "keys before k, [B,Hkv,P,D]; query 0 then stands at key P"},
+             {"--past-k", &p.past_k, "keys before k, [B,Hkv,P,D]; query 0 is then at key P"},
              {"--past-v", &p.past_v, "values before v, [B,Hkv,P,Dv]"}});
   for (const char* name : {"--q", "--k", "--v"}) cli.get_option(name)->required();
   const auto add = [&](const char* name, int64_t& value, const char* help) {
@@ -90,7 +90,7 @@ void add_rule(CLI::App& cli, Options& o) {
               "last axis are hidden"},
              {"--valid-lens", &o.paths.valid_lens, "number of visible keys, int [B] or [B,Lq]"},
              {"--kv-lens", &o.paths.kv_lens,
-              "filled length of an external cache k, v, int [B]:\nhides the rest; the last query stands at its "
+              "filled length of an external cache k, v, int [B]:\nhides the rest; the last query is at its "
               "end"}});
 }
 
@@ -127,7 +127,7 @@ void check_usage(const CLI::App& cli, const Options& o) {
   check_names(cli);
   const auto given = [&](const char* name) { return cli.count(name) > 0; };
   const auto together = [&](const char* a, const char* b) {
-    if (given(a) != given(b)) throw ConfigError(std::string(a) + " and " + b + " belong together");
+    if (given(a) != given(b)) throw ConfigError(std::string(a) + " and " + b + " must be given together");
   };
   if (given("--scale") && given("--beta"))
     throw ConfigError("--scale and --beta are the same number; give one of them");
@@ -142,7 +142,7 @@ void check_usage(const CLI::App& cli, const Options& o) {
   }
   together("--past-k", "--past-v");
   if (given("--kv-lens") && given("--past-k")) {
-    throw ConfigError("--kv-lens (a cache kept outside) and --past-k exclude each other");
+    throw ConfigError("--kv-lens (an external cache) and --past-k cannot be combined");
   }
   if (given("--scores-stage") && !given("--scores")) throw ConfigError("--scores-stage needs --scores FILE");
   const bool wants_grad = given("--grad-q") || given("--grad-k") || given("--grad-v");

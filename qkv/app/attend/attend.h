@@ -1,4 +1,4 @@
-// What the attend command computes, apart from files and options: one request in, every array it may save out.
+// What the attend command computes, without files and options: one request in, every array it may save out.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct AttendRequest {
   BoolMask mask;          // true = takes part
   Tensor bias;            // a float mask, contiguous: added to the scores, -inf hides
   Lengths valid_lens;     // keys at and past the length are hidden
-  Lengths kv_lens;        // [B]: as valid_lens, and query Lq-1 stands at the last valid key (external cache)
-  Tensor past_k, past_v;  // [B,Hkv,P,D], [B,Hkv,P,Dv]: stand before k and v; query 0 stands at key P
+  Lengths kv_lens;        // [B]: as valid_lens, and query Lq-1 is at the last valid key (external cache)
+  Tensor past_k, past_v;  // [B,Hkv,P,D], [B,Hkv,P,Dv]: come before k and v; query 0 is at key P
   Tensor d_out;           // gradient of the output; undefined: no backward
 };
 

@@ -106,7 +106,7 @@ void check_mask(const AttendRequest& r, int64_t B, int64_t H) {
   }
 }
 
-// Where each query stands among the keys, and how many keys it may see.
+// Where each query is among the keys, and how many keys it may see.
 void place_queries(const AttendRequest& r, int64_t B, int64_t Lq, int64_t Lk, ScoreRule& rule) {
   if (r.past_k.defined()) rule.offset = r.past_k.dim(2);
   if (r.kv_lens.given()) {
@@ -146,9 +146,9 @@ Tensor gradient_of(const Tensor& leaf) {
 
 AttendResult compute_attend(const AttendRequest& r) {
   check_layout(r);
-  if (r.past_k.defined() != r.past_v.defined()) throw ConfigError("--past-k and --past-v belong together");
+  if (r.past_k.defined() != r.past_v.defined()) throw ConfigError("--past-k and --past-v must be given together");
   if (r.past_k.defined() && r.kv_lens.given()) {
-    throw ConfigError("--kv-lens (a cache kept outside) and --past-k exclude each other");
+    throw ConfigError("--kv-lens (an external cache) and --past-k cannot be combined");
   }
   std::vector<Tensor> leaves = {r.q.detach(), r.k.detach(), r.v.detach()};
   if (r.d_out.defined()) {

@@ -62,7 +62,7 @@ HeatMap weight_map(const AttendResult& r, int64_t b, int64_t h, int64_t pool) {
 }
 
 // The weight of the darkest colour. A causal map's first row always holds a weight of 1, beside which long rows
-// would look empty; so where a tenth of the rows stand far above the others, those are cut off.
+// would look empty; so where a tenth of the rows are far above the others, those are cut off.
 double darkest(const std::vector<HeatMap>& maps, double& largest) {
   std::vector<float> rows;  // the largest weight of each
   for (const HeatMap& map : maps) {

@@ -1,4 +1,4 @@
-// What the attend command tells about a result: statistics as JSON, and a short summary for people or programs.
+// What the attend command tells about a result: statistics as JSON, and a short summary as text or JSON.
 #pragma once
 
 #include <optional>

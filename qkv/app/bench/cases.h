@@ -13,7 +13,7 @@ namespace qkv::bench {
 struct BenchCase {
   const char* kind;   // train, epoch, decode, attention, gemm
   const char* name;   // what --only matches
-  const char* title;  // one line for people
+  const char* title;  // one line of description
   const char* sizes;  // JSON
 };
 

@@ -14,7 +14,7 @@ namespace qkv::bench {
 struct Sweep {
   std::string picture;  // sweeps with the same name are drawn together
   std::string name;     // of the line
-  std::string axis;     // what changes, for people
+  std::string axis;     // what changes, in words
   nlohmann::json sizes;
   std::vector<std::string> varied;  // keys of the sizes; none: the number of threads
   std::vector<int> values;

@@ -15,7 +15,7 @@ double seconds_of(const std::function<void()>& call, int64_t times);
 struct Contestant {
   std::string name;
   std::function<double(int64_t times)> run;  // gives the mean seconds of one run
-  std::vector<double> seconds = {};          // of one run, one a round
+  std::vector<double> seconds = {};          // of one run, one per round
   double memory = 0;                         // the most bytes it took
 
   double best() const;
@@ -39,7 +39,7 @@ std::vector<double> ratios(const std::vector<double>& a, const std::vector<doubl
 /// best is the one with the least median, not the luckiest of each round.
 std::vector<double> ratios(const std::vector<Contestant>& who);
 
-/// The machine with so many threads: operations and bytes a second.
+/// The machine with this many threads: operations and bytes per second.
 struct Limits {
   int threads = 1;
   double flops = 0, bytes = 0;

@@ -22,7 +22,7 @@ struct MeasureOptions {
 struct Measured {
   std::vector<Contestant> who;  // qkv first
   Work work;
-  double bandwidth = 0;  // bytes a second when as much memory as its weights take is only read; 0: it has none
+  double bandwidth = 0;  // bytes per second when as much memory as its weights take is only read; 0: it has none
 };
 
 /// Builds, warms up and times what the sizes describe. Throws ConfigError when PyTorch's model has another number of

@@ -10,7 +10,7 @@ namespace qkv::bench {
 /// Starts a command and talks to it: one line out, one line back. Ends it when destroyed, by force after two seconds.
 class PeerProcess {
  public:
-  /// Throws IoError when there is no pipe or no process to be had.
+  /// Throws IoError when no pipe or process can be made.
   explicit PeerProcess(const std::vector<std::string>& command);
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;

@@ -70,7 +70,7 @@ BoolMask load_mask(const std::string& text) {
 void add_matrices(CLI::App& cli, Options& o) {
   const std::tuple<const char*, std::string*, const char*> matrices[] = {
       {"--x", &o.x, "tokens: queries, keys and values unless given"},
-      {"--q", &o.q, "queries, one a row"},
+      {"--q", &o.q, "queries, one per row"},
       {"--k", &o.k, "keys"},
       {"--v", &o.v, "values"},
       {"--wq", &o.w_q, "projection of the queries"},
@@ -147,7 +147,7 @@ void check_usage(const CLI::App& cli, const Options& o) {
   bool own = false;
   for (const char* name : {"--x", "--q", "--k", "--v", "--wq", "--wk", "--wv", "--wo", "--heads"})
     own = own || given(name);
-  if (own && given("--example")) throw ConfigError("--example and own matrices exclude each other");
+  if (own && given("--example")) throw ConfigError("--example cannot be combined with matrices of your own");
   if (own && !given("--x") && !(given("--q") && given("--k"))) {
     throw ConfigError("own matrices need --x, or --q and --k; see 'qkv explain --help'");
   }

@@ -31,7 +31,7 @@ struct ExplainStep {
   std::string formula;        // "Q_1 K_1ᵀ / √2"; empty for what was given
   std::string latex_name;     // "S_1"
   std::string latex;          // "Q_1 K_1^\top / \sqrt{2}"
-  std::string note;           // one line for people
+  std::string note;           // one line of description
   Tensor value;               // [rows, columns]; hidden scores are -inf
   std::string rows, columns;  // what they are: "q" labels q1, q2, …; empty: no labels
   bool backward = false;

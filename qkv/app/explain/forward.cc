@@ -123,7 +123,7 @@ Explainer::Role Explainer::project(const std::string& letter, const ExplainInput
     refuse(described(role.whole, role.projected) + " cannot be cut into " + std::to_string(in_.heads) + " heads");
   }
   if (w.defined()) {
-    const std::string columns = std::to_string(role.projected.dim(1) / in_.heads) + " columns a head";
+    const std::string columns = std::to_string(role.projected.dim(1) / in_.heads) + " columns per head";
     add(role.whole, role.source + " W_" + letter, role.projected, {letter == "Q" ? "q" : "k", ""},
         in_.heads > 1 ? columns : "");
   }

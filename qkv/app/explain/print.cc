@@ -126,7 +126,7 @@ std::string explanation_json(const Explanation& e) {
                      {"shape", {step.value.dim(0), step.value.dim(1)}},
                      {"values", std::move(values)}});
   }
-  // One step a line: readable, and still JSON.
+  // One step per line: readable, and still JSON.
   const Json head = {{"title", e.title}, {"scale", e.scale}, {"normaliser", e.normaliser}};
   std::string text = head.dump();
   text.back() = ',';

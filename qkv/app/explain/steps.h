@@ -8,7 +8,7 @@
 
 namespace qkv::app {
 
-/// A piece of a formula, for people and for LaTeX.
+/// A piece of a formula, as plain text and as LaTeX.
 struct Symbol {
   std::string text, latex;
 

@@ -101,7 +101,7 @@ struct AttentionStats {
   Strided<T> lse;            // as in AttentionOutputs
 };
 
-// Each throws std::bad_alloc when there is no working memory; its results are then worth nothing.
+// Each throws std::bad_alloc when there is no working memory; its results are then undefined.
 void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out);
 void attention_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads);
 /// scores[(i - row_begin) * Lk + j] for the window; weights are before dropout. Lk is dims.Lk.

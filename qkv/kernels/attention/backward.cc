@@ -38,7 +38,7 @@ HWY_INLINE void softmax_column(const GradWorker& w, const KeyTile& k, int v) {
     } else {
       dz = hn::Mul(p, hn::Sub(hn::Load(d, dp), delta));
     }
-    if constexpr (kHidden) {  // whatever stands in a hidden key must not come through
+    if constexpr (kHidden) {  // whatever a hidden key holds must not come through
       const auto hidden = hn::Eq(score, hn::Set(d, kNegInf));
       p = hn::IfThenZeroElse(hidden, p);
       dz = hn::IfThenZeroElse(hidden, dz);

@@ -26,7 +26,7 @@ struct Partial {
 int64_t partial_size(int64_t Dv) { return kTileQ * (padded(Dv) + 2); }
 Partial partial_at(float* memory) { return {memory, memory + kTileQ, memory + 2 * kTileQ}; }
 
-// One query tile at work: its scores, scratch, and where dropout stands.
+// One query tile at work: its scores, scratch, and where dropout is.
 struct Worker {
   Worker(const AttentionInputs<float>& inputs, Scratch& scratch) : in(inputs) {
     const AttentionDims& dims = in.dims;
@@ -86,7 +86,7 @@ HWY_INLINE Vec column_max(const float* z, int64_t count, Vec max) {
 }
 
 // One vector of queries: z becomes p = 2^(z - max), dropped entries 0. Returns Σ p before dropout, even and odd
-// keys summed apart. With few queries, the values of keys to come are fetched meanwhile.
+// keys summed separately. With few queries, the next values are prefetched.
 template <bool kDropout, bool kFew>
 HWY_INLINE Vec exp_column(const Worker& w, int v, int64_t first, int64_t last, Vec max, float* z) {
   const F32 d;
@@ -151,7 +151,7 @@ void finish_factors(const Worker& w, const Partial& run, float* factor) {
   }
 }
 
-// acc += Σ_j weight[j] · row j, NV vectors wide, in the order of the keys; the rows to come are fetched meanwhile.
+// acc += Σ_j weight[j] · row j, NV vectors wide, in the order of the keys; the next rows are prefetched.
 template <int NV>
 HWY_INLINE void add_rows(const float* weight, int64_t keys, const float* rows, int64_t stride, const ColumnSum& s,
                          float* c) {
@@ -189,7 +189,7 @@ HWY_NOINLINE void one_query_tile(const Worker& w, const KeyTile& k, const Partia
   const Vec max = hn::MaxOfLanes(d, top);
   const Vec from = hn::IfThenZeroElse(hn::Eq(max, hn::Set(d, kNegInf)), max);
   for (int64_t j = 0; j < keys; j += kLanes) hn::Store(exp2(hn::Sub(hn::Load(d, z + j), from)), d, z + j);
-  float part[2] = {0, 0};  // even and odd keys apart
+  float part[2] = {0, 0};  // even and odd keys separately
   const float* values = w.in.v.row(w.q->seq.b, w.q->kv, w.q->seq.k_begin + k.jb);
   for (int64_t j = 0; j < keys; ++j) {
     part[(k.jb + j) % 2] += z[j];

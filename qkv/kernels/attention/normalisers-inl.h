@@ -81,7 +81,7 @@ HWY_INLINE Vec entmax15_threshold(const Column& c, Vec max) {
   return tau;
 }
 
-// What turns scores into weights, one value a query; the public `lse` follows from it.
+// What turns scores into weights, one value per query; the public `lse` follows from it.
 struct Level {
   Vec from;    // softmax: the maximum; sparsemax, entmax15: the maximum, for accuracy; hard: the maximum
   Vec tau;     // sparsemax, entmax15: the threshold relative to `from`

@@ -181,7 +181,7 @@ HWY_INLINE void set_lane_ranges(const QueryTile& q, LaneRanges& ranges) {
 // Keys [jb, je) against the tile: what every part of a kernel needs to know about them.
 struct KeyTile {
   int64_t jb = 0, je = 0;
-  bool ragged = false;  // some entry is hidden, so zeros stand in the weights
+  bool ragged = false;  // some entry is hidden, so the weights contain zeros
   int64_t first(const LaneRanges& l, int v) const { return std::min(je, std::max<int64_t>(jb, l.any_lo[v])); }
   int64_t last(const LaneRanges& l, int v) const { return std::max(first(l, v), std::min<int64_t>(je, l.any_hi[v])); }
 };
@@ -216,7 +216,7 @@ struct Scorer {
   const float* packed_q = nullptr;  // [D][kTileQ], scaled
   float* extra = nullptr;           // [kTileK][kTileQ] bias and mask, null when the rule has neither
   float* extra_rows = nullptr;      // [kTileQ][kTileK] room to gather them
-  bool few = false;                 // at most four rows a tile, and D whole vectors: few_scores
+  bool few = false;                 // at most four rows per tile, and D whole vectors: few_scores
   float unit = 1;                   // scores are in units where e^z = 2^z: multiplied by log2(e) for softmax
 
   // The factor of q such that softcap, if any, needs only tanh, and plain scores come out in `unit`s.
@@ -226,8 +226,8 @@ struct Scorer {
   }
 };
 
-// Few queries against many keys are a matter of reading, and processors read ahead only while rows are asked for in
-// the order they lie in memory: so the rows to come are fetched in that order, so many ahead. Past the last row this
+// Few queries against many keys are limited by memory reads, and processors read ahead only while rows are asked for in
+// the order they lie in memory: so the rows to come are fetched in that order, this many ahead. Past the last row this
 // asks for whatever comes next; mostly the keys of the next chunk or head.
 constexpr int64_t kRowsAhead = 96;
 HWY_INLINE void fetch_row(const float* row, int64_t cols) {

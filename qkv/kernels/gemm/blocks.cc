@@ -4,7 +4,7 @@
 namespace qkv::kernels::detail {
 namespace {
 
-// So many packed floats for each lane of a vector stay in L2 (processors with wide vectors have more of it): of B,
+// This many packed floats per lane of a vector stay in L2 (processors with wide vectors have more of it): of B,
 // which pass by a tile of A, and as many of A where it has to be packed.
 constexpr int64_t kNearFloatsOfLane = int64_t{1} << 13;
 
@@ -24,10 +24,10 @@ Piece start_of(const GemmArgs& g, int64_t i, int64_t j, int64_t k) {
   return {nullptr, 0};
 }
 
-// Packed panels of A stored by columns: so many tiles side by side, [k][panel].
+// Packed panels of A stored by columns: this many tiles side by side, [k][panel].
 int64_t tiles_together(const GemmSizes& p) { return p.panel / kTileRows; }
 
-// So many of them are packed at a time: they stay in L2 while all of B passes by.
+// This many of them are packed at a time: they stay in L2 while all of B passes by.
 int64_t packed_tiles(const GemmSizes& p) {
   return std::max<int64_t>(1, kNearFloatsOfLane * p.kernels.lanes / (p.block_k * p.panel)) * tiles_together(p);
 }
@@ -84,7 +84,7 @@ int64_t place(const Pass& pass, int64_t tile, int64_t j, GemmTiles& t) {
 
 enum class Lie { beside, below };
 
-// Runs t, whose tiles have so many rows and columns and lie so.
+// Runs t on tiles of this many rows and columns, laid out like this.
 void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
   const GemmSizes& p = pass.p;
   const GemmArgs& g = p.g;
@@ -103,7 +103,7 @@ void run(const Pass& pass, GemmTiles& t, int64_t rows, int64_t cols, Lie lie) {
                       .stride = g.ldc});
 }
 
-// Tiles [first, last) below each other, columns from j. t says where B is and what to fetch meanwhile.
+// Tiles [first, last) below each other, columns from j. t says where B is and what to prefetch.
 void run_column(const Pass& pass, int64_t first, int64_t last, int64_t j, GemmTiles t) {
   const GemmSizes& p = pass.p;
   const int64_t cols = std::min(p.width, p.g.N - j);

@@ -23,17 +23,17 @@ using detail::round_up;
 
 // Depth of a panel of B that stays in L1 while tiles of A pass by; of a tile of A that stays there while panels do.
 constexpr int64_t kBlockK = 256, kTallBlockK = 512;
-// Up to so many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
+// Up to this many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
 constexpr int64_t kShortRows = 256;
 // B is packed at most this many floats at a time (8 MiB), kChunkK deep.
 constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048;
-// From so many columns on, tasks are blocks of columns.
+// From this many columns on, tasks are blocks of columns.
 constexpr int64_t kWideColumns = 2048;
-// Below so many rows a panel of B is read too few times for packing it to pay.
+// Below this many rows, a panel of B is read too few times for packing to pay off.
 constexpr int64_t kDirectRows = 42;
-// A B of so many floats is near: it comes from L2, and being read by more than one tile costs little.
+// A B of this many floats is near: it comes from L2, and being read by more than one tile costs little.
 constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
-// With B stored [N,K], up to so many rows are done as dot products: nothing to transpose.
+// With B stored [N,K], up to this many rows are done as dot products: nothing to transpose.
 constexpr int64_t kDotRows = 16;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
 constexpr int64_t kTaskWork = 1 << 17;
@@ -48,7 +48,7 @@ void run_short(const GemmSizes& p) {
   const int64_t threads = num_threads();
   int64_t columns = 1, row_parts = 1;
   if (threads > 1) {
-    // Two parts a thread even out interruptions, if they stay wide enough.
+    // Two parts per thread even out interruptions, if they stay wide enough.
     const bool wide = !p.pack_a && g.N >= threads * 2 * 4 * p.width;
     const int64_t parts = std::max<int64_t>(1, std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads));
     if (g.a_transposed && g.M >= g.N) row_parts = cut(p.tiles, 4, parts);

@@ -1,4 +1,4 @@
-// Matrix products: the one door to every GEMM of qkv.
+// Matrix products: every GEMM of qkv goes through here.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace qkv::kernels {
 ///   op(A) is [M,K]: a[i*lda + k], or a[k*lda + i] when a_transposed.
 ///   op(B) is [K,N]: b[k*ldb + j], or b[j*ldb + k] when b_transposed.
 /// bias is [N] or null. pre, when given, receives op(A)·op(B) + bias before the activation (row stride ldc):
-/// backward passes of gelu need it. accumulate excludes bias, activation and pre.
+/// backward passes of gelu need it. accumulate cannot be combined with bias, activation or pre.
 /// M, N or K may be 0: K = 0 gives act(bias) (or leaves C alone when accumulating). C and pre must not overlap
 /// A, B or each other. The same inputs give the same bits for any number of threads.
 template <class T>

@@ -24,7 +24,7 @@ struct GemmTiles {
   const float* start = nullptr;
   int64_t start_stride = 0;
   int64_t edge = 0;  // columns of the last vector; 0: all of it
-  // What to bring into the cache meanwhile: in the n-th fetch_steps of k, a tile's width from each of from + n*next +
+  // What to prefetch: in the n-th fetch_steps of k, a tile's width from each of from + n*next +
   // u*step, u < units; from + ahead is where the next tile begins, and only the first `tiles` fetch.
   struct Fetch {
     const float* from = nullptr;

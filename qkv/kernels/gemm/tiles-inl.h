@@ -113,7 +113,7 @@ HWY_INLINE void finish_vector(const GemmTiles& t, V sum) {
   }
 }
 
-// What is done with B in the shade of the multiplications.
+// What is done with B while the multiplications run.
 enum class OnTheWay {
   nothing,
   pack_b,   // it is read where it lies, and a packed copy is left in t.packed

@@ -1,4 +1,4 @@
-// Synthesizer attention: scores are a learnt function of the token, with one output a position.
+// Synthesizer attention: scores are a learnt function of the token, with one output per position.
 #include <algorithm>
 
 #include "qkv/base/error.h"
@@ -8,7 +8,7 @@ namespace qkv {
 namespace {
 
 /// Weights from the token itself: row i is softmax over j ≤ i of relu(x_i A + a)·B_j + b_j, for each head; values as
-/// usual. B has one column a position, so sequences are at most config.block long (ShapeError beyond).
+/// usual. B has one column per position, so sequences are at most config.block long (ShapeError beyond).
 class SynthesizerAttention final : public Attention {
  public:
   SynthesizerAttention(const AttentionConfig& config, Rng& rng);
@@ -51,7 +51,7 @@ void SynthesizerAttention::visit(Visitor& see) {
 }
 
 AttentionPlan SynthesizerAttention::plan(const Tensor&, const Ragged&, Context&) const {
-  throw ConfigError("attention 'synthesizer' makes no sense as cross-attention");
+  throw ConfigError("attention 'synthesizer' cannot be used as cross-attention");
 }
 
 SelfParts SynthesizerAttention::project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const {

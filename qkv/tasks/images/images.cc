@@ -283,22 +283,23 @@ Settings images_settings() {
   constexpr double kWidest = 65536;
   Settings s = training_settings();
   declare_image_data(s);
-  s.choice("attention", "multi-head", attention_names(true), "how the patches look at each other")
+  s.choice("attention", "multi-head", attention_names(true), "self-attention of the patches")
       .integer("patch", 0,
                "side of a patch in pixels, must divide the image's sides; 0: the largest up to 16 that cuts each side "
                "into four or more",
                0, 8192)
-      .integer("width", 64, "width of a token's vector", 1, kWidest)
+      .integer("width", 64, "width of the token embeddings", 1, kWidest)
       .integer("layers", 6, "layers", 1, 64)
       .integer("heads", 4, "heads of multi-head attention", 1, 1024)
       .integer("inner", 0, "width inside the feed-forward blocks; 0: four times --width", 0, kWidest)
       .choice("pooling", "class", {"class", "mean"}, "what the class is read from: a class token or the patches' mean")
       .choice("positions", "learned", choices<Positions>([](const PositionsRow& row) { return row.added(); }),
-              "how a token knows its place")
-      .number("shown", 1, "part of the patches training sees, drawn anew for each image: quicker, and an augmentation",
+              "positional encoding")
+      .number("shown", 1,
+              "fraction of the patches that training sees, drawn anew for each image: faster, and an augmentation",
               0.01, 1)
-      .number("dropout", 0, "part of the activations dropped while training", 0, 0.95)
-      .number("label-smoothing", 0.1, "part of the target spread over the classes", 0, 0.9)
+      .number("dropout", 0, "dropout rate while training", 0, 0.95)
+      .number("label-smoothing", 0.1, "label smoothing: fraction of the target spread over the classes", 0, 0.9)
       .integer("shift", 1, "augmentation: pixels an image may move in each direction", 0, 8192)
       .flag("flip", true, "augmentation: mirror every other image (not for digits)")
       .number("erase", 0, "augmentation: how often a rectangle is blanked", 0, 1)

@@ -89,18 +89,20 @@ void declare_knowledge_data(Settings& s) {
   s.choice("stage", "pretrain", {"pretrain", "finetune"}, "read documents, or learn to answer questions")
       .path("data", "", "folder with wiki.txt, birth_places_train.tsv and birth_dev.tsv; empty: invented people")
       .integer("held", 100, "held-out training pairs, to validate with", 0, 1e6)
-      .number("span", 0.25, "part of a document that a random span hides on average", 0.01, 0.5)
+      .number("span", 0.25, "fraction of a document that a random span hides on average", 0.01, 0.5)
       .flag("third-mask", true, "⁇ also ends the hidden span")
-      .flag("random-start", false, "a document is cut anywhere, not only behind")
-      .number("names", 0, "part of the documents that hide a run of capitalised words instead of a random span", 0, 1)
+      .flag("random-start", false, "a document is cut anywhere, not only at its end")
+      .number("names", 0, "fraction of the documents that hide a run of capitalised words instead of a random span", 0,
+              1)
       .number("answers", 0,
-              "of these, the part whose name is drawn by how much it looks like an answer, as learnt from "
+              "of these, the fraction whose name is drawn by how much it looks like an answer, as learnt from "
               "the training pairs",
               0, 1)
-      .number("ask", 0,
-              "part of the documents that are read as a question, answered as its training pair says or else with the "
-              "name that looks most like an answer",
-              0, 1)
+      .number(
+          "ask", 0,
+          "fraction of the documents that are read as a question, answered as its training pair says or else with the "
+          "name that looks most like an answer",
+          0, 1)
       .choice("loss", "all", {"all", "span"}, "predict every character of a document, or the hidden ones only")
       .number("span-weight", 1, "how much a hidden character counts in the loss, against 1 for the others", 0.001, 1000)
       .number("questions", 0, "how often each training question is read for each time the documents are", 0, 1000)
@@ -234,7 +236,7 @@ LanguageExample KnowledgeData::corrupted(int64_t document, Rng& rng) {
       named ? corrupt_named_span(ids, names, how, rng) : corrupt_span(ids, span_options_, rng);
   LanguageExample example = language_example(sequence);
   if (span_only_) {
-    // The hidden part stands behind the second mask.
+    // The hidden part comes after the second mask.
     size_t masks = 0;
     for (size_t i = 0; i < example.input.size(); ++i) {
       masks += example.input[i] == CharVocabulary::kMask ? 1 : 0;
@@ -250,7 +252,7 @@ void KnowledgeData::plan(int64_t epoch) {
   const auto documents = static_cast<int64_t>(documents_.size()), asked = static_cast<int64_t>(asked_.size());
   std::vector<int64_t> all;
   for (int64_t i = 0; i < documents; ++i) all.push_back(i);
-  // Of 2.5 readings a question, two are certain and the third falls to half of the questions, others every epoch.
+  // Of 2.5 readings per question, two are certain and the third falls to half of the questions, others every epoch.
   const double times = pretraining_ ? questions_ : 1;
   const std::vector<int64_t> lucky =
       shuffled_indices(asked, mix64(seed_ + kQuestionStream), static_cast<uint64_t>(epoch));

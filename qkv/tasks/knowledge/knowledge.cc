@@ -115,7 +115,7 @@ Metrics Knowledge::figures(const std::vector<Fact>& facts, const std::string& fi
 
 Metrics Knowledge::validate() {
   const KnowledgeCorpus& c = data_.corpus();
-  // Without a slice kept apart, what is left to watch is how well the training pairs are known.
+  // Without a held-out slice, what is left to watch is how well the training pairs are known.
   const Metrics asked = figures(c.held.empty() ? c.train : c.held, c.train_file);
   if (!data_.pretraining()) return asked;
   const MeanLoss reading = mean_loss(model_, data_.fixed_examples(kFixedDocuments));

@@ -118,7 +118,7 @@ Section people_section(const PeopleReport& people, const NearestNames& nearest) 
 Section question_maps(const std::vector<TracedExample>& examples) {
   Section section{"Which characters the answer looks at", {}};
   section.parts.emplace_back(
-      "One row a character of the answer as it is chosen (the first row is the mark ⁇ that ends the question), one "
+      "One row per character of the answer as it is chosen (the first row is the mark ⁇ that ends the question), one "
       "column a character of the question; mean over the heads of a layer. Rows need not sum to 1 here: the rest goes "
       "to the answer's own beginning, which is left out.");
   for (const TracedExample& e : examples) {

@@ -18,7 +18,7 @@ struct AskedPerson {
 /// Names by how much they are alike.
 class NearestNames {
  public:
-  /// `states`: one row a name, what the model thinks when it is about to answer.
+  /// `states`: one row per name, what the model thinks when it is about to answer.
   NearestNames(std::vector<std::string> names, std::vector<std::vector<float>> states);
 
   /// The names that need the fewest letters changed, nearest first.
@@ -42,7 +42,7 @@ struct PeopleReport {
 /// Confidence of right, wrong and impossible answers side by side; then every stranger with the names nearest to it.
 Section people_section(const PeopleReport& people, const NearestNames& nearest);
 
-/// Where each character of the answer looks in the question: one map a layer, mean over its heads.
+/// Where each character of the answer looks in the question: one map per layer, mean over its heads.
 Section question_maps(const std::vector<TracedExample>& examples);
 
 }  // namespace qkv

@@ -17,7 +17,8 @@ ParallelOptions languages(const Settings& s) { return {s.get_text("source-lang")
 // A pair of file settings; both or neither must be given.
 ParallelFiles named_files(const Settings& s, const std::string& set) {
   const std::string &source = s.get_text(set + "-src"), &target = s.get_text(set + "-tgt");
-  if (source.empty() != target.empty()) throw ConfigError("--" + set + "-src and --" + set + "-tgt go together");
+  if (source.empty() != target.empty())
+    throw ConfigError("--" + set + "-src and --" + set + "-tgt must be given together");
   return {set, source, target};
 }
 
@@ -48,11 +49,11 @@ void declare_translation_data(Settings& s) {
     s.path(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
   }
   s.integer("generated-size", 4000, "pairs of the generated corpus", 100, 1e6)
-      .choice("tokenizer", "unigram", tokenizer_kinds(), "how text is cut into tokens")
+      .choice("tokenizer", "unigram", tokenizer_kinds(), "tokenizer")
       .integer("vocabulary", 5000, "tokens at most", 16, 1e6)
       .flag("joint", true, "one vocabulary for both languages")
       .integer("min-count", 2, "words and characters seen less often are unknown", 1, 1e6)
-      .number("sampling", 0.3, "draw segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
+      .number("sampling", 0.3, "sample segmentations with this alpha while training; 0: the best one (unigram)", 0, 10)
       .integer("max-tokens", 128, "longer pairs are left out of training", 2, 100000)
       .open_to_clients({"generated-size", "tokenizer", "vocabulary", "joint", "min-count", "sampling", "max-tokens"});
 }

@@ -21,7 +21,7 @@ struct EncodedPairs {
   std::vector<int64_t> costs() const;  // tokens of each pair, the end mark counted
 };
 
-/// Reads the corpus the settings name, or the generated one, when it is first needed: a translator in use needs only
+/// Reads the corpus the settings name, or the generated one, when it is first needed: a trained translator needs only
 /// the tokenizers of its run folder.
 class TranslationData {
  public:

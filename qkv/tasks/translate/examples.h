@@ -17,7 +17,7 @@ struct LookedAt {
   double jump = 0;       // the longest single way back
   double sureness = 0;   // mean of the largest weights
   double bleu = 0;       // of this sentence alone
-  bool ended = true;     // whether the translation came to an end before its length ran out
+  bool ended = true;     // whether the translation ended before its length ran out
 };
 
 /// The figures that the weights give: backwards, jump and sureness.

@@ -81,25 +81,25 @@ TokenBatch TranslationModel::mixed_inputs(const TokenBatch&, const TokenBatch&, 
 void declare_translation_model(Settings& s) {
   constexpr double kWidest = 65536;
   s.choice("model", "rnn", {"rnn", "transformer"}, "family of the model; each has its own defaults")
-      .choice("attention", "scaled-dot", attention_names(false), "how the decoder looks at the source")
+      .choice("attention", "scaled-dot", attention_names(false), "attention of the decoder to the source")
       .integer("layers", 1, "layers on either side", 1, 64)
       .integer("heads", 8, "heads of multi-head attention", 1, 1024)
-      .choice("normaliser", Normaliser::softmax, "how scores become weights")
-      .number("dropout", 0.4, "part of the activations dropped while training", 0, 0.95);
+      .choice("normaliser", Normaliser::softmax, "normaliser of the attention weights")
+      .number("dropout", 0.4, "dropout rate while training", 0, 0.95);
   s.choice("cell", CellKind::gru, "rnn: kind of recurrent layer")
       .choice("placement", Placement::before, "rnn: attend with the state before or after a step")
-      .integer("embedding", 256, "rnn: width of a token's vector", 1, kWidest)
+      .integer("embedding", 256, "rnn: width of the token embeddings", 1, kWidest)
       .integer("hidden", 512, "rnn: width of the recurrent layers", 1, kWidest)
       .integer("kq", 64, "rnn: width of projected queries and keys; 0: the query's", 0, kWidest);
-  s.integer("width", 256, "transformer: width of a token's vector", 1, kWidest)
+  s.integer("width", 256, "transformer: width of the token embeddings", 1, kWidest)
       .integer("inner", 1024, "transformer: width inside the feed-forward blocks", 1, kWidest)
-      .choice("self-attention", "multi-head", attention_names(true),
-              "transformer: how tokens of one side look at each other")
-      .choice("norm", "pre", {"pre", "post"}, "transformer: layer norm before each part or after it")
-      .choice("positions", Positions::sinusoidal, "transformer: how a token's place is known")
-      .integer("longest", 512, "transformer: learned positions; tokens further on share the last one", 1, 100000)
-      .choice("tying", Tying::all,
-              "transformer: one table for both embeddings and the output, for target and output, or three")
+      .choice("self-attention", "multi-head", attention_names(true), "transformer: self-attention of both sides")
+      .choice("norm", "pre", {"pre", "post"}, "transformer: layer norm before each sublayer or after it")
+      .choice("positions", Positions::sinusoidal, "transformer: positional encoding")
+      .integer("longest", 512, "transformer: number of learned positions; later tokens share the last one", 1, 100000)
+      .choice(
+          "tying", Tying::all,
+          "transformer: share one embedding table between source, target and output, between target and output, or not")
       .open_to_clients({"model", "attention", "layers", "heads", "normaliser", "dropout", "cell", "placement",
                         "embedding", "hidden", "kq", "width", "inner", "self-attention", "norm", "positions", "longest",
                         "tying"});

@@ -278,7 +278,7 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   example.output = text_of(output);
   example.written = output;
   example.written.push_back(kEndId);
-  // One row a token written: the row before it was fed chose it, the last one chose to end.
+  // One row per token written: the row before it was fed chose it, the last one chose to end.
   std::vector<int64_t> inputs{kBeginId};
   inputs.insert(inputs.end(), output.begin(), output.end());
   TraceList traces;
@@ -364,11 +364,12 @@ Settings translate_settings() {
   declare_translation_model(s);
   declare_translation_data(s);
   s.integer("batch-tokens", 4096, "source and target tokens in a batch", 1, 1e7)
-      .number("label-smoothing", 0.1, "part of the target spread over the vocabulary", 0, 0.9)
-      .number("teacher-forcing", 1, "probability that the decoder is fed the right token (recurrent model)", 0, 1)
+      .number("label-smoothing", 0.1, "label smoothing: fraction of the target spread over the vocabulary", 0, 0.9)
+      .number("teacher-forcing", 1,
+              "teacher forcing: probability that the decoder is fed the right token (recurrent model)", 0, 1)
       .flag("eval-bleu", true, "translate the validation set at each evaluation and keep the best by BLEU")
       .integer("beam", 5, "hypotheses kept when a test set is translated", 1, 100)
-      .number("length-penalty", 1, "alpha of the length penalty there", 0, 10)
+      .number("length-penalty", 1, "alpha of its length penalty", 0, 10)
       .open_to_clients({"batch-tokens", "label-smoothing", "teacher-forcing", "eval-bleu", "beam", "length-penalty"});
   for (const auto& [name, value] : {std::pair{"epochs", "16"},
                                     {"lr", "0.001"},

@@ -113,7 +113,7 @@ function Numbers({ figures }: { figures: Figures }) {
 }
 
 function dotPlot(dots: Dot[], layers: number, heads: number, share: boolean): Plot.PlotOptions {
-  // Heads of a layer stand one below the other, so that equal values do not hide each other.
+  // Heads of a layer are drawn one below the other, so that equal values do not hide each other.
   const y = (d: Dot) => d.layer + ((d.head + 0.5) / heads - 0.5) * (heads > 1 ? 0.8 : 0);
   const fill = (d: Dot) => seriesColor(d.head);
   const title = (d: Dot) => `layer ${d.layer}, head ${d.head}: ${d.value.toFixed(4)}`;

@@ -16,7 +16,7 @@ async function measure(name: string, settings: string): Promise<Held> {
   return { name, settings, value, ms: performance.now() - begin };
 }
 
-/** One request at a time, and what changed meanwhile is asked next. */
+/** One request at a time, and what changed in the meantime is asked next. */
 export function useExperiment(name: string | undefined, settings: string) {
   const [result, setResult] = useState<Held | null>(null);
   const [error, setError] = useState("");

@@ -10,7 +10,7 @@ export const mapFont = "ui-monospace, 'DejaVu Sans Mono', Menlo, monospace";
 const charWidth = 7.3; // of 12 px monospace
 const mostChars = 13;
 
-/** Room for labels; short column labels stand upright, long ones are turned. */
+/** Room for labels; short column labels are upright, long ones are turned. */
 export interface MapLayout {
   left: number;
   top: number;

@@ -1,4 +1,4 @@
-// What one sees as files: SVG, PNG, CSV, and one HTML file with the data inside. Each view says how; the menu saves.
+// The current view as files: SVG, PNG, CSV, and one HTML file with the data inside. Each view says how; the menu saves.
 import { signal } from "@preact/signals";
 import { freeCanvas } from "../canvas";
 import type { Scale } from "../colors";

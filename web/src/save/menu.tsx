@@ -1,4 +1,4 @@
-// The menu that saves what one sees, or copies the link that restores it.
+// The menu that saves the current view, or copies the link that restores it.
 import { useRef, useState } from "preact/hooks";
 import { exporting, type FileKind, saveAs } from "./files";
 

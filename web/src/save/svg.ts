@@ -17,7 +17,7 @@ export function svgOf(width: number, height: number, body: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${font}>${paper}${body}</svg>`;
 }
 
-/** Charts that stand on the page, one below the other. */
+/** The page's charts, one below the other. */
 export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElement }[]): string {
   let y = 30;
   let width = 400;

@@ -12,7 +12,7 @@ export function colorOf(id: string): string {
   return seriesColor(order.indexOf(id));
 }
 
-/** Runs a request; what it says when it fails stands below the list. */
+/** Runs a request; its error message appears below the list. */
 async function attempt(what: Promise<void>): Promise<void> {
   try {
     await what;

@@ -119,7 +119,7 @@ function describe({ t, site, step }: Look, input: string): string {
   return `${result}; ${siteName(site)}, layer ${site.layers - 1}, head 0`;
 }
 
-/** Chooses a checkpoint; `drawn` is the one whose map stands there. */
+/** Chooses a checkpoint; `drawn` is the one whose map is shown. */
 function Player({ steps, at, drawn }: { steps: number[]; at: number; drawn: number | undefined }) {
   const [playing, setPlaying] = useState(false);
   const index = steps.indexOf(at);
