@@ -254,7 +254,7 @@ TEST(Seq2Seq, WrongSettingsSaySo) {
   Seq2SeqConfig config = config_of({"dot"});
   config.attention = "fancy";
   EXPECT_EQ(message(config),
-            "no attention mechanism 'fancy'; there are none, mean, dot, scaled-dot, general, additive, multi-head, "
+            "no attention mechanism 'fancy'; available: none, mean, dot, scaled-dot, general, additive, multi-head, "
             "synthesizer");
   config.attention = "synthesizer";
   EXPECT_EQ(message(config), "attention 'synthesizer' cannot be used as cross-attention");
