@@ -2,18 +2,30 @@
 
 qkv_say() { printf 'qkv: %s\n' "$*" >&2; }
 
-# Packages of Debian 12 that the program needs, and those its tests need.
+# Packages of Debian 12 and 13 that the program needs, and those its tests need. SentencePiece's pkg-config file of
+# Debian 13 asks for protobuf's, which no package brings along.
 QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-json3-dev libcli11-dev
-  libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev zlib1g-dev fonts-dejavu-core"
+  libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev libprotobuf-dev zlib1g-dev fonts-dejavu-core"
 QKV_TEST_PACKAGES="libgtest-dev clang-format python3"
 QKV_PAGE_TEST_PACKAGES="chromium"
-QKV_SANITIZE_PACKAGES="clang libclang-rt-14-dev llvm"
+QKV_SANITIZE_PACKAGES="clang libclang-rt-dev llvm"
 QKV_LINT_PACKAGES="clang-tidy doxygen"
-QKV_NEON_PACKAGES="g++-aarch64-linux-gnu"
+QKV_NEON_PACKAGES="g++-aarch64-linux-gnu qemu-user-static"
+
+# Systems whose packages have other names: says in one line which tools are missing; CMake does so for the libraries.
+need_tools() {
+  local missing=""
+  command -v cmake >/dev/null || missing="$missing, cmake"
+  command -v ninja >/dev/null || missing="$missing, ninja"
+  command -v c++ >/dev/null || missing="$missing, a C++20 compiler (g++ 12 or clang 14, or later)"
+  [ -z "$missing" ] && return 0
+  qkv_say "missing: ${missing#, }; install them (README.md has the line for some systems)"
+  return 1
+}
 
 # need_packages NAME...: installs those that are missing, or says in one line which they are.
 need_packages() {
-  command -v dpkg-query >/dev/null || return 0 # not Debian: CMake names what it cannot find
+  command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || { need_tools; return; }
   local missing="" name
   for name in "$@"; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing="$missing $name"
@@ -41,7 +53,8 @@ need_packages() {
 # The page is bundled by npm. A machine may have it from elsewhere than Debian; without it the program still builds.
 need_npm() {
   command -v npm >/dev/null && command -v node >/dev/null && return 0
-  need_packages nodejs npm || qkv_say "continuing without npm: 'qkv serve' will have no page"
+  need_packages nodejs npm && command -v npm >/dev/null && return 0
+  qkv_say "continuing without npm: 'qkv serve' will have no page (it needs Node.js 18 or later with npm)"
 }
 
 # A build folder that was moved or copied here together with its checkout: CMake would refuse it, so it configures again;
@@ -78,6 +91,7 @@ build() {
   export CCACHE_BASEDIR=$PWD
   if ! cmake --preset "$preset" -DCMAKE_CXX_COMPILER_LAUNCHER="$PWD/tools/compile.sh" \
     >"build/configure-$preset.log" 2>&1; then
+    grep '^qkv: ' "build/configure-$preset.log" >&2 && return 1
     tail -n 20 "build/configure-$preset.log" >&2
     qkv_say "could not configure; see build/configure-$preset.log"
     return 1

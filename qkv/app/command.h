@@ -18,6 +18,10 @@ struct Command {
 /// All commands, in the order --help lists them.
 std::span<const Command> command_table();
 
+/// "qkv 0.1.0 (Release, AVX2, commit 1a2b3c4d5e)": version, kind of build, instruction set and commit. The program's
+/// own, linked to nothing else: a new commit recompiles one file.
+std::string version_text();
+
 int run_train(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
 int run_study(const Arguments& arguments);

@@ -10,7 +10,6 @@
 
 #include "qkv/app/command.h"
 #include "qkv/base/error.h"
-#include "qkv/version.h"
 
 namespace {
 
@@ -30,7 +29,7 @@ int run(const std::string& name, const qkv::app::Arguments& arguments) {
     return 0;
   }
   if (name == "--version") {
-    std::puts("qkv " QKV_VERSION);
+    std::puts(qkv::app::version_text().c_str());
     return 0;
   }
   for (const auto& command : qkv::app::command_table()) {
