@@ -1,7 +1,7 @@
 // libFuzzer: no text makes opening a run by its config.json crash; what opens has every setting within its limits.
 #include "fuzz/memory_file.h"
 #include "qkv/base/error.h"
-#include "qkv/train/trainer.h"
+#include "qkv/train/session.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static qkv::fuzz::MemoryFile file("config.json");
