@@ -25,9 +25,11 @@ enum class Recipe : uint8_t {
   course,     // with a random span hidden, and nothing else: what courses ask for
   questions,  // mostly as the question that each text answers, with the place that a small model finds in it
 };
-/// Throws ConfigError listing the recipes.
-Recipe recipe_named(const std::string& name);
-const char* name_of(Recipe recipe);
+template <>
+struct Names<Recipe> {
+  static constexpr const char* what = "recipe";
+  static constexpr NameRow<Recipe> rows[] = {{Recipe::course, "course"}, {Recipe::questions, "questions"}};
+};
 
 /// The training pairs, read after the texts.
 struct Finetuning {

@@ -93,7 +93,12 @@ enum class InputKind : uint8_t {
   question,  // a line that asks, or the name of whom is asked about
   picture,   // a PNG's path, "data:image/png;base64,…", or "val:17" and "test:17", the number of one of its own
 };
-const char* name_of(InputKind kind);
+template <>
+struct Names<InputKind> {
+  static constexpr const char* what = "kind of input";
+  static constexpr NameRow<InputKind> rows[] = {
+      {InputKind::text, "text"}, {InputKind::question, "question"}, {InputKind::picture, "picture"}};
+};
 /// Whether an input is what it says and names no file of this machine: only such ones are taken from clients.
 bool names_no_file(InputKind kind, std::string_view input);
 
