@@ -44,7 +44,7 @@ struct StudyOptions {
   std::vector<std::string> rows;  // names of the table
   Settings reading;               // of stage "pretrain"; attention and positions are set by the row
   Finetuning finetuning;
-  int64_t moments = 4;  // how often on the way a row is finetuned and asked
+  int64_t moments = 4;  // how often along the way a row is finetuned and asked
 };
 
 /// Reading and finetuning of a recipe on real data, or on the generated corpus when `data` is empty (a smaller model).
