@@ -39,7 +39,7 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   cli.add_option("STUDY", task_name, "which one: knowledge");
   if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; available: knowledge");
   std::string recipe = option_value(arguments, "--recipe");
-  o = study_options(recipe_named(recipe.empty() ? "course" : recipe), option_value(arguments, "--data"));
+  o = study_options(qkv::parse<Recipe>(recipe.empty() ? "course" : recipe), option_value(arguments, "--data"));
   cli.add_option("--recipe", recipe,
                  "how the texts are read: course (spans hidden, nothing else) or questions (as the question each text "
                  "answers, with the place a small model finds in it) [course]")
@@ -68,7 +68,7 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   whole("--answer-batch", f.batch, "questions in a batch of a finetuning; 0: as many as texts", 0);
   whole("--alone-epochs", f.alone_epochs, "epochs of the row that reads nothing", 1);
   rate("--alone-lr", f.alone_lr, "its peak learning rate");
-  cli.add_option("--moments", o.moments, "how often on the way a row is finetuned and asked [4]")
+  cli.add_option("--moments", o.moments, "how often along the way a row is finetuned and asked [4]")
       ->check(CLI::Range(1, kMostMoments).description(""))
       ->take_last()
       ->type_name("N");

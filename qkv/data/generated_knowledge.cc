@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <span>
 
 #include "qkv/base/error.h"
 #include "qkv/data/batching.h"

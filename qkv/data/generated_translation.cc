@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "qkv/base/utf8.h"
 #include "qkv/data/german_grammar.h"
 
 namespace qkv {

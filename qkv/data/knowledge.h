@@ -18,7 +18,7 @@ enum class Missing : uint8_t { refuse, replace };
 /// Ids 0 and 1 are □ (U+25A1, padding) and ⁇ (U+2047, mask); the characters of a text follow, sorted.
 class CharVocabulary {
  public:
-  static constexpr int64_t kPad = 0, kMask = 1;
+  static constexpr int64_t kMask = 1;
   static constexpr char32_t kPadCharacter = 0x25A1, kMaskCharacter = 0x2047;
 
   /// Every character of the text, the newline included when it is there. Throws ConfigError when the text is empty or

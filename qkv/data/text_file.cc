@@ -1,7 +1,6 @@
 // Lines of plain or gzip text files; odd lines are reported with file and line number.
 #include "qkv/data/text_file.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "qkv/base/error.h"
@@ -49,20 +48,6 @@ LineFault check_line(std::string_view line, int64_t max_bytes) {
   return split_words(line).empty() ? LineFault::empty : LineFault::none;
 }
 
-const char* name_of_fault(LineFault fault) {
-  switch (fault) {
-    case LineFault::empty:
-      return "empty";
-    case LineFault::invalid_utf8:
-      return "not UTF-8";
-    case LineFault::too_long:
-      return "too long";
-    case LineFault::none:
-      break;
-  }
-  return "good";
-}
-
 void LineReport::add(const std::string& file, int64_t line, LineFault fault) {
   ++counts_[static_cast<size_t>(fault)];
   if (first_.size() < kKept) first_.push_back({file, line, fault});
@@ -78,34 +63,17 @@ std::string LineReport::summary() const {
   if (total() == 0) return "";
   std::string text = "skipped " + std::to_string(total()) + (total() == 1 ? " line: " : " lines: ");
   const char* comma = "";
-  for (int fault = 1; fault < kLineFaults; ++fault) {
-    if (counts_[static_cast<size_t>(fault)] == 0) continue;
-    text += comma + std::to_string(counts_[static_cast<size_t>(fault)]) + " " +
-            name_of_fault(static_cast<LineFault>(fault));
+  for (const auto& row : Names<LineFault>::rows) {
+    if (count(row.value) == 0) continue;
+    text += comma + std::to_string(count(row.value)) + " " + row.name;
     comma = ", ";
   }
   comma = " (";
   for (const OddLine& odd : first_) {
-    text += comma + odd.file + ":" + std::to_string(odd.line) + " " + name_of_fault(odd.fault);
+    text += comma + odd.file + ":" + std::to_string(odd.line) + " " + name_of(odd.fault);
     comma = ", ";
   }
   return text + (total() > static_cast<int64_t>(first_.size()) ? ", …)" : ")");
-}
-
-TextFile read_text_file(const std::string& path, int64_t max_bytes, LineReport& report) {
-  TextFile file{.path = path, .lines = {}, .numbers = {}};
-  int64_t number = 0;
-  for (std::string& line : read_lines(path)) {
-    ++number;
-    const LineFault fault = check_line(line, max_bytes);
-    if (fault != LineFault::none) {
-      report.add(path, number, fault);
-      continue;
-    }
-    file.lines.push_back(std::move(line));
-    file.numbers.push_back(number);
-  }
-  return file;
 }
 
 }  // namespace qkv

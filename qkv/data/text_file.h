@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "qkv/base/names.h"
 
 namespace qkv {
 
@@ -25,12 +28,17 @@ std::vector<std::string> split_lines(std::string_view text);
 std::vector<std::string> read_lines(const std::string& path);
 
 enum class LineFault : uint8_t { none, empty, invalid_utf8, too_long };
-inline constexpr int kLineFaults = 4;
+template <>
+struct Names<LineFault> {
+  static constexpr const char* what = "fault of a line";
+  static constexpr NameRow<LineFault> rows[] = {{LineFault::none, "good"},
+                                                {LineFault::empty, "empty"},
+                                                {LineFault::invalid_utf8, "not UTF-8"},
+                                                {LineFault::too_long, "too long"}};
+};
 
 /// What is wrong with a line as training text. Only white space counts as empty; `max_bytes` 0 means any length.
 LineFault check_line(std::string_view line, int64_t max_bytes);
-/// "empty", "not UTF-8", "too long".
-const char* name_of_fault(LineFault fault);
 
 /// One line that was left out.
 struct OddLine {
@@ -53,18 +61,8 @@ class LineReport {
   std::string summary() const;
 
  private:
-  std::array<int64_t, kLineFaults> counts_{};
+  std::array<int64_t, std::size(Names<LineFault>::rows)> counts_{};
   std::vector<OddLine> first_;
 };
-
-/// The good lines of a text file and their numbers (from 1).
-struct TextFile {
-  std::string path;
-  std::vector<std::string> lines;
-  std::vector<int64_t> numbers;
-};
-
-/// Reads a file, keeping the lines without fault and reporting the others. Throws IoError.
-TextFile read_text_file(const std::string& path, int64_t max_bytes, LineReport& report);
 
 }  // namespace qkv

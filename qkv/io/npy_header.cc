@@ -2,7 +2,6 @@
 #include "qkv/io/npy_header.h"
 
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <string_view>

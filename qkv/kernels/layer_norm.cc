@@ -114,7 +114,7 @@ HWY_EXPORT(sum_rows_block);
 
 int64_t block_of(int64_t cols) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1)); }
 
-// Rows a block of a sum over rows: at least 64, at most 64 blocks.
+// Rows per block of a sum over rows: at least 64, at most 64 blocks.
 int64_t sum_block_of(int64_t rows) { return std::max<int64_t>(64, (rows + 63) / 64); }
 
 float* partial_sums(int64_t n) {

@@ -1,4 +1,4 @@
-// Vector exp, log, tanh, sigmoid, erf and the normal distribution for Highway kernels, to about two units in
+// Vector exp, log, tanh, sigmoid and the normal distribution for Highway kernels, to about two units in
 // the last place (the polynomials are minimax fits; their own errors are below 1e-7).
 // Include it inside a file that Highway's foreach_target compiles once per instruction set.
 #if defined(QKV_KERNELS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -115,20 +115,6 @@ HWY_INLINE V erfc_positive_v(D d, V t, V gauss) {
   p = hn::MulAdd(p, u, hn::Set(d, 0.2264430969953537f));
   p = hn::MulAdd(p, u, hn::Set(d, 0.22563423216342926f));
   return hn::Mul(hn::Mul(p, u), gauss);
-}
-
-/// erf x.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V erf_v(D d, V x) {
-  const V t = hn::Abs(x);
-  const V far = hn::Sub(hn::Set(d, 1.0f), erfc_positive_v(d, t, exp_of_minus_product_v(d, t, t)));
-  const V z = hn::Mul(x, x);
-  V q = hn::MulAdd(hn::Set(d, -0.0005631421227008104f), z, hn::Set(d, 0.004917551297694445f));
-  q = hn::MulAdd(q, z, hn::Set(d, -0.02671131119132042f));
-  q = hn::MulAdd(q, z, hn::Set(d, 0.11280179768800735f));
-  q = hn::MulAdd(q, z, hn::Set(d, -0.37612324953079224f));
-  q = hn::MulAdd(q, z, hn::Set(d, 1.1283791065216064f));
-  return hn::IfThenElse(hn::Lt(t, hn::Set(d, 1.0f)), hn::Mul(q, x), hn::CopySign(far, x));
 }
 
 /// Φ(x), the normal distribution function, with e^{-x²/2} left in `gauss`.

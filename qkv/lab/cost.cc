@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kBatch = 16;  // sequences in the timed recurrent runs, so that arithmetic outweighs calls
 
-// h_t = max(0, W h_{t-1} + x_t), the plainest recurrent layer; x has one [B, d] a step.
+// h_t = max(0, W h_{t-1} + x_t), the plainest recurrent layer; x has one [B, d] per step.
 Tensor recurrent(const std::vector<Tensor>& x, const Tensor& weight) {
   Tensor h = Tensor::zeros(x[0].shape());
   for (const Tensor& step : x) h = relu(linear(h, weight) + step);

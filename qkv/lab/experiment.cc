@@ -42,20 +42,6 @@ constexpr Experiment kExperiments[] = {
 
 }  // namespace
 
-const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::exact:
-      return "exact";
-    case Kind::sampled:
-      return "sampled";
-    case Kind::first_order:
-      return "first-order";
-    case Kind::timed:
-      return "timed";
-  }
-  return "";
-}
-
 bool Row::agrees() const { return std::abs(difference()) <= tolerance; }
 
 void Result::exact(std::string at, std::string quantity, double predicted, double measured) {

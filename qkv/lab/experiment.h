@@ -19,7 +19,19 @@ enum class Kind : uint8_t {
   first_order,  // a linear approximation: a stated multiple of the step squared
   timed,        // a growth rate taken from a stopwatch: half a power, and nothing rests on it
 };
-const char* name_of(Kind kind);
+
+}  // namespace qkv::lab
+
+template <>
+struct qkv::Names<qkv::lab::Kind> {
+  static constexpr const char* what = "kind of row";
+  static constexpr NameRow<lab::Kind> rows[] = {{lab::Kind::exact, "exact"},
+                                                {lab::Kind::sampled, "sampled"},
+                                                {lab::Kind::first_order, "first-order"},
+                                                {lab::Kind::timed, "timed"}};
+};
+
+namespace qkv::lab {
 
 /// One line of the table: what is predicted and what was measured at one point of a sweep.
 struct Row {

@@ -1,6 +1,5 @@
 // Experiment: a small example worked through, every intermediate value by plain loops and by the library.
 #include <cmath>
-#include <cstdio>
 
 #include "qkv/lab/experiments.h"
 #include "qkv/lab/vectors.h"

@@ -22,9 +22,9 @@ kernels::ScoreArgs<T> score_args(const ScoreRule& rule, const kernels::Attention
 template <class T>
 kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule);
 
-/// A tensor of rows of D numbers, [B,H,L,D], [B,L,D] or packed [T,H,D]; undefined: null.
+/// A tensor of rows, [B,H,L,…], packed [T,H,…] or, without heads, [B,L,…]; undefined: null.
 template <class T>
-kernels::Strided<T> strided(TensorOf<T>& t, const ScoreRule& rule) {
+kernels::Strided<T> rows_of(TensorOf<T>& t, const ScoreRule& rule, bool heads) {
   kernels::Strided<T> s;
   if (!t.defined()) return s;
   s.data = t.template data<std::remove_const_t<T>>();
@@ -33,27 +33,22 @@ kernels::Strided<T> strided(TensorOf<T>& t, const ScoreRule& rule) {
     s.h_stride = t.strides()[1];
   } else {
     s.b_stride = t.strides()[0];
-    s.h_stride = t.rank() == 4 ? t.strides()[1] : 0;
-    s.l_stride = t.strides()[-2];
+    s.h_stride = heads ? t.strides()[1] : 0;
+    s.l_stride = t.strides()[heads ? 2 : 1];
   }
   return s;
 }
 
-/// A tensor of one number per row, [B,H,Lq] or packed [Tq,H]; undefined: null.
+/// A tensor of rows of D numbers, [B,H,L,D], [B,L,D] or packed [T,H,D].
+template <class T>
+kernels::Strided<T> strided(TensorOf<T>& t, const ScoreRule& rule) {
+  return rows_of<T>(t, rule, t.defined() && t.rank() == 4);
+}
+
+/// A tensor of one number per row, [B,H,Lq] or packed [Tq,H].
 template <class T>
 kernels::Strided<T> row_strided(TensorOf<T>& t, const ScoreRule& rule) {
-  kernels::Strided<T> s;
-  if (!t.defined()) return s;
-  s.data = t.template data<std::remove_const_t<T>>();
-  if (packed(rule)) {
-    s.l_stride = t.strides()[0];
-    s.h_stride = t.strides()[1];
-  } else {
-    s.b_stride = t.strides()[0];
-    s.h_stride = t.strides()[1];
-    s.l_stride = t.strides()[2];
-  }
-  return s;
+  return rows_of<T>(t, rule, true);
 }
 
 }  // namespace qkv

@@ -1,6 +1,5 @@
 // Look-ups of rows by index: embeddings and gathers.
 #include <algorithm>
-#include <cstring>
 
 #include "qkv/ops/common.h"
 #include "qkv/ops/ops.h"

@@ -1,38 +1,26 @@
 // Matrix products: batched matmul and the linear layer.
-#include "qkv/kernels/gemm/gemm.h"
 #include "qkv/kernels/pointwise.h"
 #include "qkv/kernels/rowwise.h"
 #include "qkv/ops/common.h"
 #include "qkv/ops/ops.h"
+#include "qkv/ops/product.h"
 
 namespace qkv {
 namespace {
 
-// One operand of a product: contiguous [rows, cols], read transposed when `transposed`.
-struct Operand {
+// A contiguous matrix inside a tensor: where it begins, its columns, and whether it is read transposed.
+struct Part {
   const Tensor& t;
-  int64_t offset;
-  int64_t ld;
+  int64_t offset, columns;
   bool transposed;
 };
 
 // C (+)= op(A)·op(B) with C [M, N] at c's offset.
-void product(const Operand& a, const Operand& b, Tensor& c, int64_t c_offset, const int64_t (&mnk)[3],
-             bool accumulate) {
+void product_of(const Part& a, const Part& b, Tensor& c, int64_t c_offset, const int64_t (&mnk)[3], bool accumulate) {
   dispatch(c.dtype(), [&](auto t) {
     using T = decltype(t);
-    kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
-                                         .N = mnk[1],
-                                         .K = mnk[2],
-                                         .a = a.t.data<T>() + a.offset,
-                                         .lda = a.ld,
-                                         .a_transposed = a.transposed,
-                                         .b = b.t.data<T>() + b.offset,
-                                         .ldb = b.ld,
-                                         .b_transposed = b.transposed,
-                                         .c = c.data<T>() + c_offset,
-                                         .ldc = mnk[1],
-                                         .accumulate = accumulate});
+    const auto operand = [](const Part& p) { return Operand<T>{{p.t.data<T>() + p.offset, p.columns}, p.transposed}; };
+    product<T>(mnk, operand(a), operand(b), {c.data<T>() + c_offset, mnk[1]}, accumulate);
   });
 }
 
@@ -146,20 +134,20 @@ Tensor matmul(const Tensor& a_in, const Tensor& b_in) {
   Tensor out = Tensor::empty(shape, a.dtype());
   const int64_t M = shape[-2], N = shape[-1], K = a.dim(-1);
   for_each_matrix(a.shape(), b.shape(), shape, [&](int64_t at_a, int64_t at_b, int64_t at_c) {
-    product({a, at_a, K, false}, {b, at_b, N, false}, out, at_c, {M, N, K}, false);
+    product_of({a, at_a, K, false}, {b, at_b, N, false}, out, at_c, {M, N, K}, false);
   });
   return record("matmul", out, {a_in, b_in}, [a, b, M, N, K](const Tensor& d_out, Grads& d) {
     const Tensor g = dense(d_out);
     if (d.wants(0)) {  // d_a = d_out·bᵀ
       Tensor d_a = d.buffer(0);
       for_each_matrix(a.shape(), b.shape(), g.shape(), [&](int64_t at_a, int64_t at_b, int64_t at_c) {
-        product({g, at_c, N, false}, {b, at_b, N, true}, d_a, at_a, {M, K, N}, true);
+        product_of({g, at_c, N, false}, {b, at_b, N, true}, d_a, at_a, {M, K, N}, true);
       });
     }
     if (d.wants(1)) {  // d_b = aᵀ·d_out
       Tensor d_b = d.buffer(1);
       for_each_matrix(a.shape(), b.shape(), g.shape(), [&](int64_t at_a, int64_t at_b, int64_t at_c) {
-        product({a, at_a, K, true}, {g, at_c, N, false}, d_b, at_b, {K, N, M}, true);
+        product_of({a, at_a, K, true}, {g, at_c, N, false}, d_b, at_b, {K, N, M}, true);
       });
     }
   });
@@ -183,11 +171,11 @@ Tensor linear(const Tensor& x_in, const Tensor& weight, const Tensor& bias, Act 
                   bool fresh = false;
                   if (d.wants(0)) {  // d_x = d_z·W
                     Tensor d_x = d.buffer(0, fresh);
-                    product({d_z, 0, O, false}, {w, 0, I, false}, d_x, 0, {M, I, O}, !fresh);
+                    product_of({d_z, 0, O, false}, {w, 0, I, false}, d_x, 0, {M, I, O}, !fresh);
                   }
                   if (d.wants(1)) {  // d_W = d_zᵀ·x
                     Tensor d_w = d.buffer(1, fresh);
-                    product({d_z, 0, O, true}, {x, 0, I, false}, d_w, 0, {O, I, M}, !fresh);
+                    product_of({d_z, 0, O, true}, {x, 0, I, false}, d_w, 0, {O, I, M}, !fresh);
                   }
                   if (d.wants(2)) {  // d_bias = Σ rows of d_z
                     Tensor d_b = d.buffer(2, fresh);

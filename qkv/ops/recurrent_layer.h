@@ -4,11 +4,10 @@
 #include <vector>
 
 #include "qkv/core/autograd.h"
-#include "qkv/kernels/gates.h"
-#include "qkv/kernels/gemm/gemm.h"
 #include "qkv/kernels/pointwise.h"
 #include "qkv/kernels/rowwise.h"
 #include "qkv/ops/common.h"
+#include "qkv/ops/product.h"
 #include "qkv/ops/ragged.h"
 #include "qkv/ops/recurrent.h"
 
@@ -31,49 +30,18 @@ void add_to(const T* x, T* y, int64_t n) {
 template <class T>
 void multiply_transposed(const int64_t (&mnk)[3], RowMajor<const T> a, RowMajor<const T> w, RowMajor<T> c,
                          bool accumulate, const T* bias = nullptr) {
-  kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
-                                       .N = mnk[1],
-                                       .K = mnk[2],
-                                       .a = a.data,
-                                       .lda = a.stride,
-                                       .b = w.data,
-                                       .ldb = w.stride,
-                                       .b_transposed = true,
-                                       .c = c.data,
-                                       .ldc = c.stride,
-                                       .accumulate = accumulate,
-                                       .bias = bias});
+  product<T>(mnk, {a, false}, {w, true}, c, accumulate, bias);
 }
 /// c [M,N] (+)= a [M,K]·w [K,N] + bias.
 template <class T>
 void multiply(const int64_t (&mnk)[3], RowMajor<const T> a, RowMajor<const T> w, RowMajor<T> c, bool accumulate,
               const T* bias = nullptr) {
-  kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
-                                       .N = mnk[1],
-                                       .K = mnk[2],
-                                       .a = a.data,
-                                       .lda = a.stride,
-                                       .b = w.data,
-                                       .ldb = w.stride,
-                                       .c = c.data,
-                                       .ldc = c.stride,
-                                       .accumulate = accumulate,
-                                       .bias = bias});
+  product<T>(mnk, {a, false}, {w, false}, c, accumulate, bias);
 }
 /// w [M,N] (+)= aᵀ·b with a [K,M], b [K,N]: the gradient of a weight over all rows at once.
 template <class T>
 void weight_product(const int64_t (&mnk)[3], RowMajor<const T> a, RowMajor<const T> b, RowMajor<T> w, bool accumulate) {
-  kernels::gemm(kernels::GemmArgsOf<T>{.M = mnk[0],
-                                       .N = mnk[1],
-                                       .K = mnk[2],
-                                       .a = a.data,
-                                       .lda = a.stride,
-                                       .a_transposed = true,
-                                       .b = b.data,
-                                       .ldb = b.stride,
-                                       .c = w.data,
-                                       .ldc = w.stride,
-                                       .accumulate = accumulate});
+  product<T>(mnk, {a, true}, {b, false}, w, accumulate);
 }
 
 /// to[i] = from[rows[i]]: packed → time-major.

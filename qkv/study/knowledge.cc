@@ -178,15 +178,6 @@ const StudyRow& study_row(const std::string& name) {
   throw ConfigError("no row '" + name + "' in the knowledge study; available: " + names);
 }
 
-Recipe recipe_named(const std::string& name) {
-  for (const Recipe recipe : {Recipe::course, Recipe::questions}) {
-    if (name == name_of(recipe)) return recipe;
-  }
-  throw ConfigError("--recipe: '" + name + "' is not one of: course, questions");
-}
-
-const char* name_of(Recipe recipe) { return recipe == Recipe::course ? "course" : "questions"; }
-
 StudyOptions study_options(Recipe recipe, const std::string& data) {
   StudyOptions o;
   o.recipe = recipe;

@@ -25,9 +25,11 @@ enum class Recipe : uint8_t {
   course,     // with a random span hidden, and nothing else: what courses ask for
   questions,  // mostly as the question that each text answers, with the place that a small model finds in it
 };
-/// Throws ConfigError listing the recipes.
-Recipe recipe_named(const std::string& name);
-const char* name_of(Recipe recipe);
+template <>
+struct Names<Recipe> {
+  static constexpr const char* what = "recipe";
+  static constexpr NameRow<Recipe> rows[] = {{Recipe::course, "course"}, {Recipe::questions, "questions"}};
+};
 
 /// The training pairs, read after the texts.
 struct Finetuning {
@@ -42,7 +44,7 @@ struct StudyOptions {
   std::vector<std::string> rows;  // names of the table
   Settings reading;               // of stage "pretrain"; attention and positions are set by the row
   Finetuning finetuning;
-  int64_t moments = 4;  // how often on the way a row is finetuned and asked
+  int64_t moments = 4;  // how often along the way a row is finetuned and asked
 };
 
 /// Reading and finetuning of a recipe on real data, or on the generated corpus when `data` is empty (a smaller model).

@@ -74,7 +74,7 @@ struct TracedExample {
   std::string output = {};
   std::vector<AttentionTrace> attention = {};
   std::optional<TracedPicture> picture = {};
-  std::vector<std::vector<TracedCandidate>> candidates = {};  // a token written each: the likeliest, best first
+  std::vector<std::vector<TracedCandidate>> candidates = {};  // per token written: the likeliest, best first
   std::vector<int64_t> written = {};  // ids of the tokens of `target`, where a trace may be made to begin with others
 
   /// Whether the rows (columns) of a site's attention are tokens of `target`; else they are of `source`.
@@ -93,7 +93,12 @@ enum class InputKind : uint8_t {
   question,  // a line that asks, or the name of whom is asked about
   picture,   // a PNG's path, "data:image/png;base64,…", or "val:17" and "test:17", the number of one of its own
 };
-const char* name_of(InputKind kind);
+template <>
+struct Names<InputKind> {
+  static constexpr const char* what = "kind of input";
+  static constexpr NameRow<InputKind> rows[] = {
+      {InputKind::text, "text"}, {InputKind::question, "question"}, {InputKind::picture, "picture"}};
+};
 /// Whether an input is what it says and names no file of this machine: only such ones are taken from clients.
 bool names_no_file(InputKind kind, std::string_view input);
 
@@ -113,7 +118,7 @@ class Task {
   /// Everything about a file or folder the user names; empty = the task's own validation or test data.
   /// Throws IoError on data that cannot be read or do not fit the task.
   virtual Evaluation evaluate(const std::string& data) = 0;
-  /// One list of candidates an input, best first. Throws ConfigError on an input the task cannot read.
+  /// One list of candidates per input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
   /// Whether predict() understands DecodeOptions::sample.

@@ -42,18 +42,6 @@ std::vector<std::string> TracedExample::column_tokens(const AttentionTrace& trac
   return first_tokens(columns_are_target(trace.site) ? target : source, trace.Lk);
 }
 
-const char* name_of(InputKind kind) {
-  switch (kind) {
-    case InputKind::text:
-      return "text";
-    case InputKind::question:
-      return "question";
-    case InputKind::picture:
-      return "picture";
-  }
-  return "";
-}
-
 bool names_no_file(InputKind kind, std::string_view input) {
   return kind != InputKind::picture || input.starts_with("data:") || input.starts_with("val:") ||
          input.starts_with("test:");

@@ -214,21 +214,4 @@ Drawing draw_plot(const Plot& plot) {
 
 Box plot_area(const Plot& plot) { return lay_out(plot).frame.area; }
 
-std::string plot_csv(const Plot& plot) {
-  check_plot(plot);
-  const bool bands =
-      std::any_of(plot.series.begin(), plot.series.end(), [](const Series& s) { return !s.low.empty(); });
-  std::string out = "series," + csv_field(plot.x.title.empty() ? "x" : valid_utf8(plot.x.title)) + "," +
-                    csv_field(plot.y.title.empty() ? "y" : valid_utf8(plot.y.title)) + (bands ? ",low,high\n" : "\n");
-  for (const Series& s : plot.series) {
-    for (size_t i = 0; i < s.x.size(); ++i) {
-      out += csv_field(valid_utf8(s.name)) + "," + format_number(s.x[i], 9) + "," + format_number(s.y[i], 9);
-      if (bands && s.low.empty()) out += ",,";
-      if (!s.low.empty()) out += "," + format_number(s.low[i], 9) + "," + format_number(s.high[i], 9);
-      out += "\n";
-    }
-  }
-  return out;
-}
-
 }  // namespace qkv

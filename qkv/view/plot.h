@@ -13,8 +13,6 @@ namespace qkv {
 Drawing draw_plot(const Plot& plot);
 /// Where draw_plot puts the area between the axes, in the drawing's own pixels.
 Box plot_area(const Plot& plot);
-/// Columns: series, x, y, and low, high where there are any.
-std::string plot_csv(const Plot& plot);
 /// Lines of braille dots in colour, or one letter per series without; `rows` lines between the axes.
 std::string terminal_plot(const Plot& plot, const Terminal& terminal, int rows = 12);
 

@@ -175,15 +175,4 @@ std::string html_table(const Table& table) {
   return out + "</tbody>\n</table>\n";
 }
 
-std::string csv_table(const Table& table) {
-  std::string out;
-  const auto line = [&](const std::vector<std::string>& row) {
-    for (size_t c = 0; c < columns_of(table); ++c) out += (c > 0 ? "," : "") + csv_field(valid_utf8(cell(row, c)));
-    out += "\n";
-  };
-  if (!table.header.empty()) line(table.header);
-  for (const auto& row : table.rows) line(row);
-  return out;
-}
-
 }  // namespace qkv

@@ -1,4 +1,4 @@
-// Tables of text: aligned in the terminal, as HTML, as CSV.
+// Tables of text: aligned in the terminal, and as HTML.
 #pragma once
 
 #include <string>
@@ -16,6 +16,5 @@ bool looks_numeric(const std::string& text);
 std::string terminal_table(const Table& table, const Terminal& terminal);
 /// A <table> element, everything escaped.
 std::string html_table(const Table& table);
-std::string csv_table(const Table& table);
 
 }  // namespace qkv

@@ -110,8 +110,9 @@ TEST(TextFile, OddLinesAreReported) {
   const std::string path = folder / "t.txt";
   write_file_atomic(path, "good\n\n  \t\nbad\xFF\n" + std::string(11, 'x') + "\ngood too");
   LineReport report;
-  const TextFile file = read_text_file(path, 10, report);
-  EXPECT_EQ(file.lines, (Lines{"good", "good too"}));
+  const ParallelSet file = read_parallel({.name = "t", .source = path, .target = path}, 10, report);
+  EXPECT_EQ(file.source, (Lines{"good", "good too"}));
+  EXPECT_EQ(file.target, file.source);
   EXPECT_EQ(file.numbers, (std::vector<int64_t>{1, 6}));
   EXPECT_EQ(report.count(LineFault::empty), 2);
   EXPECT_EQ(report.count(LineFault::invalid_utf8), 1);

@@ -27,7 +27,6 @@ TEST(Table, AlignsByColumn) {
             "日本      5\n"
             "abc   -12.5\n"
             "x\n");
-  EXPECT_EQ(csv_table(table), "name,n\n日本,5\nabc,-12.5\nx,\n");
 }
 
 TEST(Table, ShortensTextNeverNumbers) {

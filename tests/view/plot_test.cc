@@ -162,14 +162,6 @@ TEST(Plot, RefusesUnequalLengths) {
   plot.series = {{.name = "loss", .x = {1, 2}, .y = {1}}};
   EXPECT_EQ(message_of<ShapeError>([&] { draw_plot(plot); }),
             "[plot] series 'loss' has 2 x, 1 y, 0 low and 0 high values");
-  EXPECT_NE(message_of<ShapeError>([&] { plot_csv(plot); }), "");
-}
-
-TEST(Plot, Csv) {
-  Plot plot;
-  plot.x.title = "step";
-  plot.series = {{.name = "a,b", .x = {1}, .y = {0.5}}, {.name = "c", .x = {2}, .y = {1}, .low = {0}, .high = {2}}};
-  EXPECT_EQ(plot_csv(plot), "series,step,y,low,high\n\"a,b\",1,0.5,,\nc,2,1,0,2\n");
 }
 
 TEST(TerminalPlot, DrawsTheLine) {

@@ -68,15 +68,16 @@ Symbol Explainer::normaliser_gradient(const Head& head) const {
   const Symbol &p = head.p, dp = gradient(head.p), times(" ∘ ", " \\circ ");
   const Symbol root = Symbol("√", "\\sqrt{") + p + Symbol("", "}"), sum("Σ", "\\textstyle\\sum ");
   switch (rule_.normaliser) {
+    case Normaliser::softmax:
+      return p + times + "(" + dp + " - " + Symbol("rowsum", "\\mathrm{rowsum}") + "(" + p + times + dp + "))";
     case Normaliser::sparsemax:
       return dp + " - " + Symbol("its mean over the keys with weight, 0 elsewhere", "\\text{mean over the support}");
     case Normaliser::entmax15:
       return root + times + "(" + dp + " - " + sum + "(" + root + times + dp + ") / " + sum + root + ")";
     case Normaliser::hard:
       return {"0: the choice is a constant to the gradient", "0"};
-    default:
-      return p + times + "(" + dp + " - " + Symbol("rowsum", "\\mathrm{rowsum}") + "(" + p + times + dp + "))";
   }
+  return {};
 }
 
 // The heads' gradients side by side, [L, H·D].

@@ -1,8 +1,6 @@
 // Row statistics and chosen rows of the score matrix, recomputed from q and k: no n² memory.
-#include <cmath>
 
 #include "qkv/kernels/attention/query_tiles.h"
-#include "qkv/kernels/attention/variants.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "qkv/kernels/attention/scores.cc"

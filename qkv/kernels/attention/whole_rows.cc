@@ -1,5 +1,4 @@
 // Attention with any score and normaliser: whole rows of a tile of queries at a time, O(Lk) memory.
-#include <cmath>
 
 #include "qkv/base/parallel.h"
 #include "qkv/kernels/attention/query_tiles.h"

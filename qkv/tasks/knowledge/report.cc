@@ -119,7 +119,8 @@ Section question_maps(const std::vector<TracedExample>& examples) {
   Section section{"Which characters the answer looks at", {}};
   section.parts.emplace_back(
       "One row per character of the answer as it is chosen (the first row is the mark ⁇ that ends the question), one "
-      "column a character of the question; mean over the heads of a layer. Rows need not sum to 1 here: the rest goes "
+      "column per character of the question; mean over the heads of a layer. Rows need not sum to 1 here: the rest "
+      "goes "
       "to the answer's own beginning, which is left out.");
   for (const TracedExample& e : examples) {
     const auto mark = std::find(e.source.begin(), e.source.end(), "⁇") - e.source.begin();
