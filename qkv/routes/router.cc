@@ -73,6 +73,7 @@ Request make_request(std::string_view method, std::string_view target, std::stri
   r.method = method == "HEAD" ? "GET" : std::string(method);
   const size_t mark = std::min(target.find('?'), target.size());
   r.path = decoded(target.substr(0, mark), false);
+  for (const std::string& segment : segments_of(target.substr(0, mark))) r.segments.push_back(decoded(segment, false));
   for (size_t begin = mark + 1; begin < target.size();) {
     const size_t end = std::min(target.find('&', begin), target.size());
     const std::string_view pair = target.substr(begin, end - begin);
@@ -98,7 +99,7 @@ void Router::add(std::string method, std::string_view pattern, Handler handler, 
 }
 
 const Router::Route* Router::find(const Request& request, std::vector<std::string>* parts) const {
-  const std::vector<std::string> segments = segments_of(request.path);
+  const std::vector<std::string>& segments = request.segments;
   for (const Route& route : routes_) {
     if (route.method != request.method || route.segments.size() != segments.size()) continue;
     std::vector<std::string> matched;
