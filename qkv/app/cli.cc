@@ -152,20 +152,21 @@ std::vector<std::string> Cli::split(const Arguments& arguments, std::vector<std:
   cli.set_help_flag("-h,--help");
   cli.allow_extras();
   values.resize(options_.size());
-  std::vector<CLI::Option*> flags(options_.size(), nullptr);
+  std::vector<std::string> words(options_.size());
+  std::vector<CLI::Option*> declared;
   for (size_t i = 0; i < options_.size(); ++i) {
     const Option& o = options_[i];
     if (o.type.empty()) {
-      flags[i] = cli.add_flag(o.name + ",!--no-" + o.name.substr(2));
+      declared.push_back(cli.add_flag(o.name + ",!--no-" + o.name.substr(2)));
     } else if (is_word(o) && !o.many) {
-      cli.add_option(o.name, values[i])->expected(1);
+      declared.push_back(cli.add_option(o.name, words[i]));  // a text and no list: the next word is another's
     } else {
-      cli.add_option(o.name, values[i])->allow_extra_args(is_word(o));
+      declared.push_back(cli.add_option(o.name, values[i])->allow_extra_args(is_word(o)));
     }
   }
   cli.parse(Arguments(arguments.rbegin(), arguments.rend()));  // which takes the last first
   for (size_t i = 0; i < options_.size(); ++i) {
-    if (flags[i] != nullptr) values[i] = flags[i]->results();
+    values[i] = declared[i]->results();
   }
   return cli.remaining();
 }

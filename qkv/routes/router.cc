@@ -45,6 +45,14 @@ std::vector<std::string> segments_of(std::string_view path) {
   return segments;
 }
 
+// A name, or several with slashes between them (the id of a run), none of which leads elsewhere.
+bool names_a_place(std::string_view segment) {
+  for (const std::string& name : segments_of("/" + std::string(segment))) {
+    if (name.empty() || name == "." || name == "..") return false;
+  }
+  return !segment.empty() && segment.back() != '/';
+}
+
 }  // namespace
 
 std::string Request::get(const std::string& name, const std::string& otherwise) const {
@@ -105,7 +113,7 @@ const Router::Route* Router::find(const Request& request, std::vector<std::strin
     std::vector<std::string> matched;
     bool good = true;
     for (size_t i = 0; i < segments.size() && good; ++i) {
-      const bool any = route.segments[i] == "{}" && !segments[i].empty();
+      const bool any = route.segments[i] == "{}" && names_a_place(segments[i]);
       if (any) matched.push_back(segments[i]);
       good = any || route.segments[i] == segments[i];
     }

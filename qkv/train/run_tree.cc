@@ -84,6 +84,20 @@ std::string group_around(const std::string& path) {
   return "";
 }
 
+/// The run whose name is nearest to that of `path`, beside it or anywhere below runs/; "" when none is near.
+std::string run_meant_by(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  std::vector<std::string> paths, names;
+  for (const std::string& name : folders_in(parent.empty() ? "." : parent)) {
+    if (folder_kind((parent / name).string()) == FolderKind::run) paths.push_back((parent / name).string());
+  }
+  for (const FoundRun& run : find_runs("runs")) paths.push_back(run.path);
+  for (const std::string& run : paths) names.push_back(fs::path(run).filename().string());
+  const std::string nearest = nearest_name(path.filename().string(), names);
+  const auto found = std::find(names.begin(), names.end(), nearest);
+  return found == names.end() ? "" : paths[static_cast<size_t>(found - names.begin())];
+}
+
 }  // namespace
 
 FolderKind folder_kind(const std::string& path) {
@@ -116,23 +130,9 @@ std::string not_a_run(const std::string& path) {
     if (ids.empty()) return is + " that has no run yet";
     return is + "; its runs: " + listed(ids) + ": give one, as in " + without_slash(path) + "/" + ids.back();
   }
-  std::vector<std::string> names;
-  std::string parent = fs::path(path).parent_path().string();
-  for (const std::string& root : {std::string("runs"), parent.empty() ? std::string(".") : parent}) {
-    // The folders of somebody's disk are not searched for a run.
-    for (const std::string& name : folders_in(root)) {
-      const std::string below = root == "." ? name : root + "/" + name;
-      if (folder_kind(below) == FolderKind::run) names.push_back(below);
-    }
-  }
-  for (const FoundRun& run : find_runs("runs")) names.push_back(run.path);
-  std::string meant = nearest_name(without_slash(path), names);
-  for (const std::string& name : names) {
-    if (name == "runs/" + without_slash(path)) meant = name;  // its name alone
-  }
+  const std::string meant = run_meant_by(without_slash(path));
   std::error_code error;
-  const bool there = fs::exists(path, error);
-  return (there ? "no run in " + path + ": there is no config.json" : "there is no run " + path) +
+  return "no run in " + path + (fs::exists(path, error) ? ": there is no config.json" : "") +
          (meant.empty() ? "" : " (did you mean '" + meant + "'?)") +
          "; 'qkv runs' lists the runs there are, 'qkv train TASK' makes one";
 }
