@@ -77,8 +77,9 @@ Option& Cli::flag(const std::string& name, bool& value, const std::string& help)
 }
 
 Option& Cli::number(const std::string& name, double& value, const std::string& help, double low, double high) {
-  return call(name, "X", help,
-              [=, &value](const std::string& word) { value = parsed<double>(name, word, "a number", low, high); });
+  return call(name, "X", help, [=, &value](const std::string& word) {
+    value = parsed<double>(name, word, std::isinf(low) && std::isinf(high) ? "a finite number" : "a number", low, high);
+  });
 }
 
 Option& Cli::choice(const std::string& name, std::string& value, const std::string& type, const std::string& help,

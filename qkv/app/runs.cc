@@ -39,14 +39,14 @@ struct Listed {
   int64_t bytes = 0;
 };
 
-/// The figure that counts most: the first of which more is better, else the loss.
+/// The figure that counts most: one of those that tasks are judged by, else the loss.
 void take_figure(const Metrics& metrics, Listed& l) {
-  for (const auto& [name, value] : metrics) {
-    const bool better = metric_kind(name).higher_is_better;
-    if (!better && !(l.metric.empty() && name == "loss")) continue;
+  for (const char* name : {"exact_match", "bleu", "accuracy", "loss"}) {
+    const double value = metric_of(metrics, name);
+    if (std::isnan(value)) continue;
     l.metric = name;
     l.figure = value;
-    if (better) return;
+    return;
   }
 }
 
@@ -129,14 +129,13 @@ void print_list(const std::vector<Listed>& all, const std::string& root) {
   for (const Listed& l : all) {
     if (l.run.group != group && !l.run.group.empty()) {
       const std::string path = root + "/" + l.run.group;
-      table.rows.push_back({path + " (" + name_of(folder_kind(path)) + ")", "", "", "", "", ""});
+      table.rows.push_back({path, name_of(folder_kind(path)), "", "", "", ""});
     }
     group = l.run.group;
     std::string figure = l.metric.empty() ? "" : metric_label(l.metric) + " " + metric_text(l.metric, l.figure);
     if (!l.finished) figure += (figure.empty() ? "" : ", ") + ("unfinished, step " + std::to_string(l.step));
     if (!l.error.empty()) figure = "cannot be read";
-    table.rows.push_back(
-        {(group.empty() ? "" : "  ") + l.run.path, l.task, l.model, figure, age_text(l.age), size_text(l.bytes)});
+    table.rows.push_back({l.run.path, l.task, l.model, figure, age_text(l.age), size_text(l.bytes)});
   }
   std::fputs(terminal_table(table, detect_terminal(STDOUT_FILENO)).c_str(), stdout);
   for (const Listed& l : all) {
