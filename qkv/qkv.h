@@ -9,6 +9,7 @@
 #include "qkv/base/rng.h"
 #include "qkv/base/score.h"
 #include "qkv/base/shape.h"
+#include "qkv/base/wording.h"
 #include "qkv/core/autograd.h"
 #include "qkv/core/grad_check.h"
 #include "qkv/core/memory.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "qkv/app/bench/growth.h"
@@ -68,10 +69,20 @@ nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limit
 
 std::string three(double x) { return format_number(x, 3); }
 
-void print_row(const BenchCase& c, const Measured& m, const Limits& limits) {
+/// The sizes that --quick makes of a case, which are not those of its title.
+std::string sizes_text(const nlohmann::json& sizes) {
+  std::string text = "tiny:";
+  for (const auto& [name, value] : sizes.items()) {
+    if (value.is_number_integer()) text += " " + name + " " + value.dump();
+  }
+  return text;
+}
+
+void print_row(const BenchOptions& o, const BenchCase& c, const Measured& m, const Limits& limits) {
   const double seconds = m.who[0].median();
   const auto [low, high] = std::minmax_element(m.who[0].seconds.begin(), m.who[0].seconds.end());
-  std::printf("%s %s  %d thread%s: %s\n", c.kind, c.name, limits.threads, limits.threads == 1 ? "" : "s", c.title);
+  std::printf("%s %s  %d thread%s: %s\n", c.kind, c.name, limits.threads, limits.threads == 1 ? "" : "s",
+              o.quick && *c.sizes ? sizes_text(bench::sizes_of(c, true)).c_str() : c.title);
   if (!m.work.text.empty()) std::printf("  text: %s\n", m.work.text.c_str());
   std::printf("  qkv  %s ms [%s, %s]  %s %s/s  %.0f GFLOP/s, %.0f%% of the peak", three(seconds * 1e3).c_str(),
               three(*low * 1e3).c_str(), three(*high * 1e3).c_str(), three(m.work.items / seconds).c_str(), m.work.unit,
@@ -107,7 +118,7 @@ void show(const BenchOptions& o, const BenchCase& c, const Measured& m, const Li
   if (o.json) {
     std::printf("%s\n", row_of(c, m, limits).dump().c_str());
   } else {
-    print_row(c, m, limits);
+    print_row(o, c, m, limits);
   }
   std::fflush(stdout);
 }
@@ -150,41 +161,42 @@ void run_growth(const BenchOptions& o, const Limits& limits) {
 
 void check_only(const BenchOptions& o) {
   if (o.only.empty()) return;
-  std::string names;
+  std::vector<std::string> names;
   for (const BenchCase& c : bench::case_table()) {
     if (o.what != "all" && o.what != c.kind) continue;
     if (o.only == c.name) return;
-    names += (names.empty() ? "" : ", ") + std::string(c.name);
+    names.emplace_back(c.name);
   }
-  throw ConfigError("--only: no case '" + o.only + "'; available: " + names);
+  throw ConfigError("--only: " + unknown_name("case", o.only, names));
 }
 
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
   BenchOptions o;
-  CLI::App cli("how fast the machine is, how fast qkv is on it, and PyTorch beside it", "bench");
-  cli.add_option("what", o.what, "train, epoch, decode, attention, gemm, all of these, or growth over sizes [all]")
-      ->check(CLI::IsMember({"train", "epoch", "decode", "attention", "gemm", "all", "growth"}))
-      ->type_name("");
-  cli.add_option("--threads", o.threads, "thread counts, as in 1,2 [1 and all cores]")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024).description(""))
-      ->type_name("N");
-  cli.add_option("--torch", o.python, "a Python with torch, measured turn by turn with qkv")->type_name("PYTHON");
-  cli.add_option("--only", o.only, "one case, by its name")->type_name("CASE");
-  cli.add_option("--data", o.folders,
-                 "text of the epochs: Multi30k's layout, or wiki.txt in it; may be repeated [generated]")
-      ->check(CLI::ExistingDirectory.description(""))
-      ->type_name("DIR");
-  cli.add_option("--rounds", o.rounds, "timing rounds [7]")->check(CLI::Range(5, 1000).description(""))->type_name("N");
-  cli.add_option("--target", o.target, "instruction set, as AVX2; PyTorch is held to it too [the best]")
-      ->check(CLI::IsMember(kernels::simd_targets()))
-      ->type_name("NAME");
-  cli.add_option("--out", o.out, "growth: a folder for the pictures [none]")->type_name("DIR");
-  cli.add_flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
-  cli.add_flag("--json", o.json, "one JSON object per line");
-  if (!parse(cli, arguments)) return 0;
+  Cli cli("how fast the machine is, how fast qkv is on it, and PyTorch beside it", "bench");
+  cli.choice("WHAT", o.what, "KIND", "train, epoch, decode, attention, gemm, all of these, or growth over sizes [all]",
+             {"train", "epoch", "decode", "attention", "gemm", "all", "growth"});
+  cli.call("--threads", "N,N", "thread counts, as in 1,2 [1 and all cores]", [&o](const std::string& list) {
+    o.threads.clear();
+    for (const std::string& n : comma_list(list)) {
+      o.threads.push_back(static_cast<int>(whole_number("--threads", n, 1, kMostThreads)));
+    }
+  });
+  cli.text("--torch", o.python, "PYTHON", "a Python with torch, measured turn by turn with qkv");
+  cli.text("--only", o.only, "CASE", "one case, by its name");
+  cli.call("--data", "DIR", "text of the epochs: Multi30k's layout, or wiki.txt in it; may be repeated [generated]",
+           [&o](const std::string& folder) {
+             if (!std::filesystem::is_directory(folder)) throw ConfigError("--data: there is no folder " + folder);
+             o.folders.push_back(folder);
+           });
+  cli.integer("--rounds", o.rounds, "timing rounds [7]", 5, 1000);
+  cli.choice("--target", o.target, "NAME", "instruction set, as AVX2; PyTorch is held to it too [the best]",
+             kernels::simd_targets());
+  cli.text("--out", o.out, "DIR", "growth: a folder for the pictures [none]");
+  cli.flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
+  cli.flag("--json", o.json, "one JSON object per line");
+  if (!cli.parse(arguments)) return 0;
   check_only(o);
   if (!o.target.empty()) kernels::force_simd_target(o.target);
   if (o.threads.empty()) {

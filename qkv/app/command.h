@@ -10,12 +10,13 @@ namespace qkv::app {
 using Arguments = std::vector<std::string>;  // without the program's and the command's name
 
 struct Command {
+  const char* group;  // what one does with it: "learn", "train", "look", "use", "measure"
   const char* name;
   const char* summary;
   int (*run)(const Arguments& arguments);  // returns the exit code; throws qkv::Error
 };
 
-/// All commands, in the order --help lists them.
+/// All commands, in the order --help lists them, those of a group together.
 std::span<const Command> command_table();
 
 /// "qkv 0.1.0 (Release, AVX2, commit 1a2b3c4d5e)": version, kind of build, instruction set and commit. The program's
@@ -25,6 +26,7 @@ std::string version_text();
 int run_train(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
 int run_study(const Arguments& arguments);
+int run_runs(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_predict(const Arguments& arguments);
 int run_map(const Arguments& arguments);

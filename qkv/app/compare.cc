@@ -2,14 +2,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <filesystem>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
+#include "qkv/report/metric_text.h"
 #include "qkv/study/compare.h"
 
 namespace qkv::app {
@@ -36,6 +37,18 @@ std::vector<ReportedRun> first_of(const std::vector<ReportedRun>& all, int64_t s
   return runs;
 }
 
+/// The goal's figure of each run in a sentence.
+std::string what_it_means(const std::vector<ReportedRun>& runs) {
+  const std::string metric = runs[0].goal.metric;
+  std::string text = "The runs differ in their attention alone, so the difference between the curves is what it adds";
+  std::vector<std::string> figures;
+  for (const ReportedRun& run : runs) {
+    const double value = metric_of(run.result.evaluation.metrics, metric);
+    if (!std::isnan(value)) figures.push_back(metric_text(metric, value) + " with " + run.result.label);
+  }
+  return text + (figures.empty() ? "." : ": " + metric_label(metric) + " is " + listed(figures, " and ") + ".");
+}
+
 void print_comparison(const std::string& folder, const std::vector<ReportedRun>& all, int64_t seeds) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
   const std::vector<ReportedRun> runs = first_of(all, seeds);
@@ -44,7 +57,7 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
     std::printf("(seed %lld)\n\n%s%s\n", static_cast<long long>(runs[0].settings.get_integer("seed")),
                 terminal_table(transposed(seed_table(all)), terminal).c_str(), kAboutVariances);
   }
-  std::fputs(("\n" + terminal_plot(loss_plot(runs), terminal)).c_str(), stdout);
+  std::fputs(("\n" + terminal_plot(loss_plot(runs), terminal) + "\n" + what_it_means(runs) + "\n").c_str(), stdout);
   const auto shown =
       std::find_if(runs.rbegin(), runs.rend(), [](const ReportedRun& run) { return !run.examples.empty(); });
   if (shown != runs.rend()) {
@@ -52,15 +65,20 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
     HeatMap map = e.maps.front();
     map.title = e.input + " → " + e.output;
     std::fputs(("\n" + terminal_heatmap(map, terminal)).c_str(), stdout);
+    std::printf(
+        "\nThe map: each row is a token that '%s' wrote, each column one that it read; the more a cell stands out, the "
+        "more it looked there while it wrote.\n",
+        shown->result.label.c_str());
   }
   std::printf("\nreport: %s/report.html\n", folder.c_str());
 }
 
 int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
   const CompareOptions& o = a.options;
-  RunsConsole console(opening_line(o.folder, *o.spec, o.settings), a.json ? stderr : stdout);
+  RunsConsole console(opening_line(o.folder, *o.spec, o.settings), a.json ? stderr : stdout,
+                      static_cast<int64_t>(o.mechanisms.size()) * o.seeds);
   Comparison comparison;
-  const FolderOfRuns folder{o.folder, "compare.json", arguments, a.resume.empty()};
+  const FolderOfRuns folder{o.folder, kComparisonRecord, arguments, a.resume.empty()};
   work_in(folder, [&] { comparison = compare(o, &console); });
   if (comparison.interrupted) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv compare --resume %s\n", o.folder.c_str());
@@ -81,49 +99,45 @@ int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
 }
 
 Arguments stored_arguments(const std::string& folder) {
-  const std::string file = folder + "/compare.json";
-  if (std::error_code error; !std::filesystem::exists(file, error)) {
-    throw IoError("no comparison in " + folder +
-                  ": there is no compare.json; single runs continue with 'qkv train --resume'");
-  }
+  const std::string file = folder + "/" + kComparisonRecord;
+  require_kind(folder, FolderKind::comparison);
   return JsonObject(read_json(file, "the record of a comparison"), file).texts("arguments");
 }
 
 /// Declares and reads the options; false after --help.
 bool read_options(CompareArguments& a, const Arguments& arguments) {
-  CLI::App cli("Trains one model for each attention mechanism under the same seeds; one table, one picture.",
-               "compare");
   const std::string name = task_argument(arguments);
+  Cli cli("Trains one model for each attention mechanism under the same seeds; one table, one picture.",
+          name.empty() ? "compare" : "compare " + name);
   std::string task_name;
-  cli.add_option("TASK", task_name, "what to learn: " + task_names());
+  add_task(cli, name, task_name);
   if (!name.empty()) {
     a.options.spec = &find_task(name);
     a.options.settings = a.options.spec->settings();
     check(a.options);
   }
-  const auto exists = [&a](const std::string& mechanism) {
-    if (a.options.spec != nullptr) Settings(a.options.settings).set("attention", mechanism);
-    return std::string();
-  };
-  cli.add_option("--attention", a.options.mechanisms, "mechanisms to compare, with commas between them [none,dot]")
-      ->delimiter(',')
-      ->check(exists, "")
-      ->type_name("A,B,C");
-  cli.add_option("--seeds", a.options.seeds, "runs of each mechanism: --seed, the next one, and so on [1]")
-      ->check(CLI::Range(1, 100).description(""))
-      ->type_name("N");
-  cli.add_option("--out", a.out, "the comparison's folder [runs/compare-TASK]")->type_name("DIR");
-  cli.add_option("--resume", a.resume, "continue this comparison")->type_name("DIR");
-  cli.add_flag("--json", a.json, "one JSON object with all results on standard output");
-  add_threads(cli);
+  cli.call("--attention", "A,B,C", "mechanisms to compare, with commas between them [none,dot]",
+           [&a](const std::string& list) {
+             a.options.mechanisms = comma_list(list);
+             for (const std::string& mechanism : a.options.mechanisms) {
+               if (a.options.spec != nullptr) Settings(a.options.settings).set("attention", mechanism);
+             }
+           })
+      .in("model");
+  cli.integer("--seeds", a.options.seeds, "runs of each mechanism: --seed, the next one, and so on [1]", 1, 100)
+      .in("training");
+  cli.text("--out", a.out, "DIR", "the comparison's folder [runs/compare-TASK]").in("output");
+  cli.flag("--json", a.json, "one JSON object with all results on standard output").in("output");
+  cli.text("--resume", a.resume, "DIR", "continue this comparison");
   cli.footer(kFooter);
-  add_settings(cli, a.options.settings, {"attention"});
-  return parse(cli, arguments);
+  cli.settings(a.options.settings, {"attention"});
+  return cli.parse(arguments);
 }
 
 }  // namespace
 
-int run_compare(const Arguments& given) {
+int run_compare(const Arguments& words) {
+  const Arguments given = with_config(words, {"attention"});
   CompareArguments a;
   if (!read_options(a, given)) return 0;
   Arguments arguments = given;

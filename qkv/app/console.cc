@@ -1,6 +1,8 @@
 // Progress, evaluation lines and interruption of a training.
 #include "qkv/app/console.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -50,12 +52,35 @@ void ConsoleObserver::on_step(const StepReport& r) {
     if (!opening_.empty()) std::fprintf(out_, "%s\n", opening_.c_str());
     progress_ = std::make_unique<Progress>(label_, r.total_steps);
     progress_->start_at(r.step - 1);
+    first_step_ = r.step;
   }
+  say_how_long(r);
   progress_->update(r.step, "epoch " + std::to_string(r.epoch) + "/" + std::to_string(r.epochs) + "  loss " +
                                 format_number(r.loss, 3) + "  " + format_count(r.tokens_per_second) + " tokens/s");
 }
 
+void ConsoleObserver::say_how_long(const StepReport& r) {
+  constexpr int64_t kWarm = 10, kMeasured = 30;  // updates before the measured ones, which are slower, and with them
+  constexpr double kWorthSaying = 10;            // seconds
+  if (trainings_ == 0 || r.step < first_step_ + (r.total_steps > 2 * kMeasured ? kMeasured : kWarm)) return;
+  const double whole = r.seconds_left * static_cast<double>(r.total_steps - first_step_ + 1) /
+                       static_cast<double>(std::max<int64_t>(1, r.total_steps - r.step));
+  const int64_t trainings = std::exchange(trainings_, 0);
+  if (whole < kWorthSaying) return;
+  if (progress_) progress_->clear();
+  std::string text =
+      label_ + " takes at most " + format_duration(whole) + " (minutes:seconds), as its first batches go";
+  if (trainings > 1) {
+    // Mechanisms differ: one with attention takes up to about twice as long as one without.
+    const auto n = static_cast<double>(trainings);
+    text += "; all " + std::to_string(trainings) + " trainings " + format_duration(whole * n) + " to " +
+            format_duration(whole * (2 * n - 1)) + ", less where one stops early";
+  }
+  std::fprintf(stderr, "qkv: %s\n", text.c_str());
+}
+
 void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
+  if (detail_ == Detail::brief) return;
   if (progress_) progress_->clear();
   std::string line = label_ + "  epoch " + pad_left(std::to_string(r.epoch), 2) + "/" + std::to_string(last_.epochs) +
                      "  training loss " + pad_right(format_number(r.train_loss, 3), 8) + "  validation";
@@ -70,12 +95,24 @@ void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
 TrainObserver* RunsConsole::on_start(const std::string& label, const RunFolder&, Task& task) {
   if (!opening_.empty()) print_notes(task);
   console_.reset();  // the previous signal handlers are restored
-  console_ = std::make_unique<ConsoleObserver>(label, std::exchange(opening_, ""), out_);
+  label_ = label;
+  console_ = std::make_unique<ConsoleObserver>(label, std::exchange(opening_, ""), out_, Detail::brief,
+                                               std::exchange(trainings_, 0));
   return console_.get();
 }
 
 void RunsConsole::on_result(const RunFolder& run, Task& task, const SessionResult& result) {
   const NoGrad no_grad;
+  const TrainState& state = result.training.state;
+  const Goal goal = task.goal();
+  const double value = metric_of(result.evaluation.metrics, goal.metric);
+  std::fprintf(out_, "%s  %lld epoch%s in %s s", label_.c_str(), static_cast<long long>(state.epoch),
+               state.epoch == 1 ? "" : "s", format_number(state.seconds, 3).c_str());
+  if (!std::isnan(value)) {
+    std::fprintf(out_, "  %s %s", metric_label(goal.metric).c_str(), metric_text(goal.metric, value).c_str());
+  }
+  std::fprintf(out_, "\n");
+  std::fflush(out_);
   reported_.push_back(reported_run(run, task, result));
   save_run_report(task, reported_.back());
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -26,13 +28,17 @@ class InterruptGuard {
   struct sigaction before_int_, before_term_, before_hup_;
 };
 
-/// A progress bar on standard error and one line for every evaluation.
+/// How much a training says: a line for every evaluation, or a progress line alone.
+enum class Detail : uint8_t { lines, brief };
+
+/// A progress bar on standard error, how long it will take, and one line for every evaluation.
 class ConsoleObserver final : public TrainObserver {
  public:
   /// Lines go to `out` (standard output, or standard error where that must stay clean); `opening` is the first, said
-  /// once training is under way.
-  ConsoleObserver(std::string label, std::string opening, std::FILE* out)
-      : label_(std::move(label)), opening_(std::move(opening)), out_(out) {}
+  /// once training is under way. `trainings` like this one are to come, this one included; 0 says nothing of the time.
+  ConsoleObserver(std::string label, std::string opening, std::FILE* out, Detail detail = Detail::lines,
+                  int64_t trainings = 1)
+      : label_(std::move(label)), opening_(std::move(opening)), out_(out), detail_(detail), trainings_(trainings) {}
 
   void on_step(const StepReport& report) override;
   void on_evaluation(const EvaluationRecord& record) override;
@@ -40,8 +46,12 @@ class ConsoleObserver final : public TrainObserver {
   int signal() const { return interrupt_.signal(); }
 
  private:
+  void say_how_long(const StepReport& report);
+
   std::string label_, opening_;
   std::FILE* out_;
+  Detail detail_;
+  int64_t trainings_, first_step_ = -1;
   InterruptGuard interrupt_;
   std::unique_ptr<Progress> progress_;
   StepReport last_;
@@ -50,8 +60,10 @@ class ConsoleObserver final : public TrainObserver {
 /// Shows several trainings, one after the other, and writes the report of each when it ends.
 class RunsConsole final : public RunsObserver {
  public:
-  /// `opening` is said once, with what the first task has to say about its data; empty: neither.
-  RunsConsole(std::string opening, std::FILE* out) : opening_(std::move(opening)), out_(out) {}
+  /// `opening` is said once, with what the first task has to say about its data, and how long all `trainings` will
+  /// take; empty and 0: none of it.
+  RunsConsole(std::string opening, std::FILE* out, int64_t trainings = 0)
+      : opening_(std::move(opening)), out_(out), trainings_(trainings) {}
 
   TrainObserver* on_start(const std::string& label, const RunFolder& run, Task& task) override;
   void on_result(const RunFolder& run, Task& task, const SessionResult& result) override;
@@ -59,8 +71,9 @@ class RunsConsole final : public RunsObserver {
   const std::vector<ReportedRun>& reported() const { return reported_; }
 
  private:
-  std::string opening_;
+  std::string opening_, label_;
   std::FILE* out_;
+  int64_t trainings_;
   std::unique_ptr<ConsoleObserver> console_;
   std::vector<ReportedRun> reported_;
 };

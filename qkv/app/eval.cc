@@ -66,27 +66,22 @@ std::string as_json(const std::string& run, const std::string& weights, const Ev
 }  // namespace
 
 int run_eval(const Arguments& arguments) {
-  CLI::App cli("Evaluates a trained run.", "eval");
+  Cli cli("Evaluates a trained run.", "eval");
   std::string path, data, weights, baseline;
   std::vector<std::pair<std::string, std::string>> changes;
   bool json = false, replace_missing = false;
-  cli.add_option("RUN", path, "the run's folder");
-  cli.add_option("--data", data, "data of the task's own kind: a file, a folder or SRC,TGT [the validation data]")
-      ->type_name("DATA");
+  cli.text("RUN", path, "DIR", "the run's folder");
+  cli.text("--data", data, "DATA", "data of the task's own kind: a file, a folder or SRC,TGT [the validation data]");
   for (const char* name : {"beam", "length-penalty"}) {
-    cli.add_option_function<std::string>(
-           std::string("--") + name, [&changes, name](const std::string& value) { changes.emplace_back(name, value); },
-           "search of a translator [the run's own]")
-        ->type_name("X");
+    cli.call(std::string("--") + name, "X", "search of a translator [the run's own]",
+             [&changes, name](const std::string& value) { changes.emplace_back(name, value); });
   }
-  cli.add_option("--baseline", baseline, "instead of a run: one answer to every question of --data (knowledge)")
-      ->type_name("ANSWER");
-  cli.add_flag("--replace-missing", replace_missing, "map characters that the vocabulary lacks to '?'");
-  add_weights(cli, weights);
-  cli.add_flag("--json", json, "one JSON object on standard output");
-  add_threads(cli);
+  cli.text("--baseline", baseline, "ANSWER", "instead of a run: one answer to every question of --data (knowledge)");
+  cli.flag("--replace-missing", replace_missing, "map characters that the vocabulary lacks to '?'");
+  cli.weights(weights);
+  cli.flag("--json", json, "one JSON object on standard output");
   cli.footer(kFooter);
-  if (!parse(cli, arguments)) return 0;
+  if (!cli.parse(arguments)) return 0;
   if (!baseline.empty()) {
     if (!path.empty()) throw ConfigError("--baseline needs no run: leave " + path + " out");
     const Evaluation e = knowledge_baseline(baseline, data);

@@ -34,11 +34,9 @@ Format format_of(const std::string& path) {
   throw ConfigError("--out: '" + path + "' ends in none of .html, .svg, .png");
 }
 
-void add_output(CLI::App& cli, Output& out) {
-  cli.add_flag("--json", out.json, "print everything as JSON");
-  cli.add_option("--out", out.path, "also write an illustrated report (.html) or the pictures alone (.svg, .png)")
-      ->type_name("FILE");
-  add_threads(cli);
+void add_output(Cli& cli, Output& out) {
+  cli.flag("--json", out.json, "print everything as JSON");
+  cli.text("--out", out.path, "FILE", "also write an illustrated report (.html) or the pictures alone (.svg, .png)");
 }
 
 std::string experiment_list() {
@@ -63,15 +61,13 @@ Drawing picture_of(const Experiment& experiment, const Result& result, int64_t n
 }
 
 int run_one(const Experiment& experiment, const Arguments& arguments) {
-  CLI::App cli(experiment.summary, std::string("lab ") + experiment.name);
+  Cli cli(experiment.summary, std::string("lab ") + experiment.name);
   Settings settings = experiment.settings();
   Output out;
-  add_settings(cli, settings);
+  cli.settings(settings);
   add_output(cli, out);
-  cli.add_option("--picture", out.picture, "write this picture alone into the .svg or .png, counted from 1 [all]")
-      ->check(CLI::Range(1, 9))
-      ->option_text("N");
-  if (!parse(cli, arguments)) return 0;
+  cli.integer("--picture", out.picture, "write this picture alone into the .svg or .png, counted from 1 [all]", 1, 9);
+  if (!cli.parse(arguments)) return 0;
   const bool html = !out.path.empty() && format_of(out.path) == Format::html;
 
   const Result result = experiment.run(settings);
@@ -123,12 +119,12 @@ void save_all(const std::vector<Finished>& all, const std::string& path) {
 }
 
 int run_all(const Arguments& arguments) {
-  CLI::App cli("runs every experiment with its default parameters and writes one illustrated report", "lab all");
+  Cli cli("runs every experiment with its default parameters and writes one illustrated report", "lab all");
   Output out;
   std::string seed;
   add_output(cli, out);
-  cli.add_option("--seed", seed, "seed of every experiment that draws [each one's own]")->type_name("N");
-  if (!parse(cli, arguments)) return 0;
+  cli.text("--seed", seed, "N", "seed of every experiment that draws [each one's own]");
+  if (!cli.parse(arguments)) return 0;
   if (out.path.empty() && !out.json) out.path = "lab.html";
   if (!out.path.empty()) format_of(out.path);
 

@@ -10,20 +10,36 @@
 
 #include "qkv/app/command.h"
 #include "qkv/base/error.h"
+#include "qkv/base/names.h"
 
 namespace {
 
+using qkv::app::Arguments;
+using qkv::app::Command;
+
 void print_help() {
   std::puts(
-      "qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n       qkv                    the "
-      "main job: compare reverse --attention none,dot\n\ncommands:");
-  for (const auto& command : qkv::app::command_table()) std::printf("  %-9s %s\n", command.name, command.summary);
+      "qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n       qkv            the main "
+      "job: "
+      "what attention adds, in about a minute\n       qkv help COMMAND");
+  std::string group;
+  for (const Command& command : qkv::app::command_table()) {
+    if (group != command.group) std::printf("\n%s\n", command.group);
+    group = command.group;
+    std::printf("  %-9s %s\n", command.name, command.summary);
+  }
   std::puts(
-      "\n'qkv COMMAND --help' explains one command; --check at the end only checks its options. Exit codes: 0 done, 1 "
-      "failed, 2 wrong usage.");
+      "\nAny command takes --help, --threads N, --target NAME (the instruction set), and --check at the end, which "
+      "only "
+      "checks its options.\nExit codes: 0 done, 1 failed, 2 wrong usage.");
 }
 
-int run(const std::string& name, const qkv::app::Arguments& arguments) {
+int run(const std::string& name, const Arguments& arguments) {
+  if (name == "help" && !arguments.empty()) {
+    Arguments rest(arguments.begin() + 1, arguments.end());
+    rest.emplace_back("--help");
+    return run(arguments[0], rest);
+  }
   if (name == "--help" || name == "-h" || name == "help") {
     print_help();
     return 0;
@@ -32,13 +48,12 @@ int run(const std::string& name, const qkv::app::Arguments& arguments) {
     std::puts(qkv::app::version_text().c_str());
     return 0;
   }
-  for (const auto& command : qkv::app::command_table()) {
+  std::vector<std::string> names;
+  for (const Command& command : qkv::app::command_table()) {
     if (name == command.name) return command.run(arguments);
+    names.emplace_back(command.name);
   }
-  std::string names;
-  for (const auto& command : qkv::app::command_table())
-    names += (names.empty() ? "" : ", ") + std::string(command.name);
-  throw qkv::ConfigError("unknown command '" + name + "'; available: " + names);
+  throw qkv::ConfigError(qkv::unknown_name("command", name, names) + "; see 'qkv --help'");
 }
 
 // Blocks that batches of other shapes left behind serve the next batch: the system is not asked to take them back and

@@ -112,32 +112,22 @@ void print_maps(const std::vector<Traced>& all) {
 }  // namespace
 
 int run_map(const Arguments& arguments) {
-  CLI::App cli("Shows where a trained model looks while it works on one input.", "map");
+  Cli cli("Shows where a trained model looks while it works on one input.", "map");
   std::string path, weights;
   MapRequest r;
-  cli.add_option("RUN", path, "the run's folder")->required();
+  cli.text("RUN", path, "DIR", "the run's folder").required();
   std::vector<std::string> named;
-  cli.add_option("INPUT", named, "what the model is to work on, as with --input");
-  cli.add_option("--input", r.inputs, "what the model is to work on; may be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  cli.add_option("--examples", r.examples, "this many inputs chosen from the validation data")
-      ->check(CLI::Range(1, 1000).description(""))
-      ->type_name("N");
-  cli.add_option("--site", r.choice.site,
-                 "which attention: alignment (heads together), cross, encoder or decoder [alignment, else all]")
-      ->type_name("SITE");
-  cli.add_option("--layer", r.choice.layer, "only this layer, from 0 [all]")
-      ->check(CLI::Range(0, 1000).description(""))
-      ->type_name("L");
-  cli.add_option("--head", r.choice.head, "only this head, from 0 [all]")
-      ->check(CLI::Range(0, 1000).description(""))
-      ->type_name("H");
-  cli.add_option("--out", r.out, "file to write: .png, .svg, .html or .csv [the terminal]")->type_name("FILE");
-  add_weights(cli, weights);
-  add_threads(cli);
+  cli.texts("INPUT", named, "TEXT", "what the model is to work on, as with --input");
+  cli.texts("--input", r.inputs, "TEXT", "what the model is to work on; may be given several times");
+  cli.integer("--examples", r.examples, "this many inputs chosen from the validation data", 1, 1000);
+  cli.text("--site", r.choice.site, "SITE",
+           "which attention: alignment (heads together), cross, encoder or decoder [alignment, else all]");
+  cli.integer("--layer", r.choice.layer, "only this layer, from 0 [all]", 0, 1000);
+  cli.integer("--head", r.choice.head, "only this head, from 0 [all]", 0, 1000);
+  cli.text("--out", r.out, "FILE", "file to write: .png, .svg, .html or .csv [the terminal]");
+  cli.weights(weights);
   cli.footer(kFooter);
-  if (!parse(cli, arguments)) return 0;
+  if (!cli.parse(arguments)) return 0;
   r.inputs.insert(r.inputs.begin(), named.begin(), named.end());
   if (r.inputs.empty() && r.examples == 0) throw ConfigError("nothing to map: give --input TEXT or --examples N");
   check_out(r.out);

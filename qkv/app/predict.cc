@@ -83,26 +83,26 @@ std::string as_json(const std::string& input, const std::vector<Prediction>& can
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void add_sampling(CLI::App& cli, SampleOptions& how) {
+void add_sampling(Cli& cli, SampleOptions& how) {
   constexpr double kHottest = 1000;
-  cli.add_option("--temperature", how.temperature,
-                 "sampling temperature; higher is more random, 0 takes the likeliest token [1]")
-      ->check(CLI::Range(0.0, kHottest).description(""))
-      ->type_name("X");
-  cli.add_option("--top-k", how.top_k, "sample from the k likeliest tokens only; 0: all [0]")
-      ->check(CLI::Range(0, 10000000).description(""))
-      ->type_name("K");
-  cli.add_option("--top-p", how.top_p, "sample from the fewest tokens that reach this probability together [1]")
-      ->check(CLI::Range(0.000001, 1.0).description(""))
-      ->type_name("P");
-  cli.add_option("--seed", how.seed, "seed of the sampling: the same seed, the same text [1]")->type_name("N");
+  const char* section = "Sampling (models that continue a text)";
+  cli.number("--temperature", how.temperature,
+             "sampling temperature; higher is more random, 0 takes the likeliest token [1]", 0, kHottest)
+      .in(section);
+  cli.integer("--top-k", how.top_k, "sample from the k likeliest tokens only; 0: all [0]", 0, 10000000).in(section);
+  cli.number("--top-p", how.top_p, "sample from the fewest tokens that reach this probability together [1]", 0.000001,
+             1)
+      .in(section);
+  cli.integer("--seed", how.seed, "seed of the sampling: the same seed, the same text [1]", 0,
+              std::numeric_limits<int64_t>::max())
+      .in(section);
 }
 
 /// Which of the options that only some tasks understand were given.
-void check_task(const CLI::App& cli, OpenedRun& run, const SampleOptions& sampling, Answering& how) {
+void check_task(const Cli& cli, OpenedRun& run, const SampleOptions& sampling, Answering& how) {
   const std::string task = run.folder.spec().name;
   for (const char* option : {"--temperature", "--top-k", "--top-p", "--seed"}) {
-    if (cli.count(option) == 0) continue;
+    if (!cli.given(option)) continue;
     if (!run.task->samples())
       throw ConfigError("task '" + task + "' does not draw its answers: leave " + option + " out");
     how.decode.sample = sampling;
@@ -161,35 +161,27 @@ void answer_stdin(Task& task, const Answering& how) {
 }  // namespace
 
 int run_predict(const Arguments& arguments) {
-  CLI::App cli("Runs a trained model on inputs from the command line, or line by line from standard input.", "predict");
+  Cli cli("Runs a trained model on inputs from the command line, or line by line from standard input.", "predict");
   std::string path, weights;
   std::vector<std::string> inputs;
   Answering how;
-  cli.add_option("RUN", path, "the run's folder")->required();
-  cli.add_option("INPUT", inputs, "inputs; without any, lines are read from standard input");
-  cli.add_option("--beam", how.decode.beam, "width of the search; 1 is greedy [1]")
-      ->check(CLI::Range(1, 1000).description(""))
-      ->type_name("K");
-  cli.add_option("--n-best", how.decode.n_best, "answers for each input; a search is at least as wide [1]")
-      ->check(CLI::Range(1, 1000).description(""))
-      ->type_name("N");
-  cli.add_option("--length-penalty", how.decode.length_penalty, "α of score / ((5 + length)/6)^α [0]")
-      ->check(CLI::Range(0.0, 100.0).description(""))
-      ->type_name("X");
-  cli.add_option("--max-length", how.decode.max_length, "longest answer in tokens; 0: the task's own limit [0]")
-      ->check(CLI::Range(0, 100000).description(""))
-      ->type_name("N");
-  cli.add_flag("--scores", how.scores, "the log probability and a tab before each answer");
-  cli.add_flag("--align", how.decode.align, "a tab and the alignment i-j (word read - word written) after each answer");
-  cli.add_flag("--json", how.json, "one JSON object per input: the answers with their log probabilities");
-  cli.add_flag("--replace-missing", how.replace_missing, "map characters that the vocabulary lacks to '?'");
+  cli.text("RUN", path, "DIR", "the run's folder").required();
+  cli.texts("INPUT", inputs, "TEXT", "inputs; without any, lines are read from standard input");
+  cli.integer("--beam", how.decode.beam, "width of the search; 1 is greedy [1]", 1, 1000);
+  cli.integer("--n-best", how.decode.n_best, "answers for each input; a search is at least as wide [1]", 1, 1000);
+  cli.number("--length-penalty", how.decode.length_penalty, "α of score / ((5 + length)/6)^α [0]", 0, 100);
+  cli.integer("--max-length", how.decode.max_length, "longest answer in tokens; 0: the task's own limit [0]", 0,
+              100000);
+  cli.flag("--scores", how.scores, "the log probability and a tab before each answer");
+  cli.flag("--align", how.decode.align, "a tab and the alignment i-j (word read - word written) after each answer");
+  cli.flag("--json", how.json, "one JSON object per input: the answers with their log probabilities");
+  cli.flag("--replace-missing", how.replace_missing, "map characters that the vocabulary lacks to '?'");
   SampleOptions sampling;
   add_sampling(cli, sampling);
-  add_weights(cli, weights);
-  add_threads(cli);
+  cli.weights(weights);
   cli.footer(kFooter);
-  if (!parse(cli, arguments)) return 0;
-  if (cli.count("--beam") == 0) how.decode.beam = how.decode.n_best;
+  if (!cli.parse(arguments)) return 0;
+  if (!cli.given("--beam")) how.decode.beam = how.decode.n_best;
   if (how.decode.n_best > how.decode.beam) throw ConfigError("--n-best cannot be more than --beam");
   OpenedRun run = load_run(path, weights);
   check_task(cli, run, sampling, how);

@@ -3,11 +3,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/io/json.h"
+#include "qkv/kernels/simd_target.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/report/trace_maps.h"
 #include "qkv/view/table.h"
@@ -19,6 +21,60 @@ std::string task_names() {
   std::string names;
   for (const TaskSpec& spec : task_table()) names += (names.empty() ? "" : ", ") + std::string(spec.name);
   return names;
+}
+
+void add_task(Cli& cli, const std::string& given, std::string& name) {
+  Option& task = cli.text("TASK", name, "NAME", "what to learn: " + task_names());
+  if (!given.empty()) task.hidden();
+  add_config(cli);
+}
+
+void add_config(Cli& cli) {
+  cli.call("--config", "FILE",
+           "task and settings from a JSON file or a run's folder; options that are given count more",
+           [](const std::string&) {});
+}
+
+Arguments without_option(const Arguments& arguments, const std::string& option) {
+  Arguments rest;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == option) {
+      ++i;
+    } else if (!arguments[i].starts_with(option + "=")) {
+      rest.push_back(arguments[i]);
+    }
+  }
+  return rest;
+}
+
+Arguments with_config(const Arguments& arguments, const std::vector<std::string>& except) {
+  std::string file = option_value(arguments, "--config");
+  if (file.empty()) return arguments;
+  if (folder_kind(file) == FolderKind::run) file += "/config.json";
+  const Json json = read_json(file, "a configuration: {\"task\": NAME, \"settings\": {...}}");
+  const JsonObject config(json, file);
+  Arguments rest = without_option(arguments, "--config");
+  std::string task = task_argument(rest);
+  if (!task.empty()) rest.erase(rest.begin());
+  const std::string named = config.has("task") ? config.text("task") : task;
+  if (task.empty()) task = named;
+  if (task.empty()) throw ConfigError(file + " names no task; give one: " + task_names());
+  if (named != task) throw ConfigError(file + " is of task '" + named + "', not '" + task + "'");
+  Arguments all{task};
+  try {
+    Settings settings = find_task(task).settings();
+    for (const auto& [name, value] : config.object("settings").json().items()) {
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      settings.set(name, text);
+      if (text.empty() || std::find(except.begin(), except.end(), name) != except.end()) continue;
+      const bool flag = value.is_boolean();
+      all.push_back(flag ? (text == "true" ? "--" : "--no-") + name : "--" + name + "=" + text);
+    }
+  } catch (const ConfigError& e) {
+    throw ConfigError(file + ": " + e.what());
+  }
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
 }
 
 std::string task_argument(const Arguments& arguments) {
@@ -43,7 +99,21 @@ std::string run_label(const RunFolder& run) {
 
 std::string opening_line(const std::string& folder, const TaskSpec& spec, const Settings& settings) {
   return folder + ": task " + spec.name + ", seed " + std::to_string(settings.get_integer("seed")) + ", " +
-         std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads");
+         std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads") + ", " + kernels::simd_target();
+}
+
+void require_kind(const std::string& folder, FolderKind kind) {
+  const FolderKind found = folder_kind(folder);
+  if (found == kind) return;
+  static constexpr const char* kCommands[] = {"", "train", "compare", "study"};
+  std::string text = "no " + std::string(name_of(kind)) + " in " + folder;
+  if (found == FolderKind::other) {
+    text += "; 'qkv runs' lists what there is";
+  } else {
+    text += ": it is a " + std::string(name_of(found)) + ", which continues with 'qkv " +
+            kCommands[static_cast<size_t>(found)] + " --resume " + folder + "'";
+  }
+  throw IoError(text);
 }
 
 void print_notes(Task& task) {

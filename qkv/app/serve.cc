@@ -11,6 +11,7 @@
 
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
+#include "qkv/kernels/simd_target.h"
 #include "qkv/routes/api.h"
 #include "qkv/serve/admission.h"
 #include "qkv/serve/http_server.h"
@@ -111,7 +112,7 @@ void print_link(const serve::HttpOptions& options, int port) {
 }  // namespace
 
 int run_serve(const Arguments& arguments) {
-  CLI::App cli{
+  Cli cli{
       "The page: explore where trained models look, watch trainings, play with the lab.\n\n"
       "  qkv serve                    every run below runs/\n"
       "  qkv serve runs/reverse       one run\n",
@@ -119,19 +120,14 @@ int run_serve(const Arguments& arguments) {
   std::vector<std::string> paths, data;
   std::string root = "runs";
   serve::HttpOptions options;
-  cli.add_option("runs", paths, "run folders to show; without any, all below --root")->type_name("RUN");
-  cli.add_option("--root", root, "where runs are looked for and new trainings are written [runs]")->type_name("DIR");
-  cli.add_option("--port", options.port, "port; 0 takes any free one [8417]")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("N");
-  cli.add_option("--host", options.host,
-                 "address to listen on; with anything but loopback others on the network may look, not train, if they "
-                 "have the link with its token [127.0.0.1]")
-      ->type_name("ADDRESS");
-  cli.add_option("--allow-data", data, "a data set that trainings started from the page may use; may be repeated")
-      ->type_name("DIR");
-  add_threads(cli);
-  if (!parse(cli, arguments)) return 0;
+  cli.texts("RUN", paths, "DIR", "run folders to show; without any, all below --root");
+  cli.text("--root", root, "DIR", "where runs are looked for and new trainings are written [runs]");
+  cli.integer("--port", options.port, "port; 0 takes any free one [8417]", 0, 65535);
+  cli.text("--host", options.host, "ADDRESS",
+           "address to listen on; with anything but loopback others on the network may look, not train, if they have "
+           "the link with its token [127.0.0.1]");
+  cli.texts("--allow-data", data, "DIR", "a data set that trainings started from the page may use; may be repeated");
+  if (!cli.parse(arguments)) return 0;
   // A server that was asked for much gives the memory back.
   mallopt(M_MMAP_MAX, 1 << 16);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
@@ -142,7 +138,7 @@ int run_serve(const Arguments& arguments) {
   routes::ModelStore models(paths, root);
   warn_about(models);
   routes::TraceStore traces(models);
-  serve::TrainingProcesses trainings(root);
+  serve::TrainingProcesses trainings(root, "/proc/self/exe", {"--target=" + kernels::simd_target()});
   routes::Router router;
   add_page(router);
   routes::add_api(router, {models, traces, trainings, named_data_sets(data), !loopback});

@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <sstream>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
@@ -33,34 +31,25 @@ struct StudyArguments {
 };
 
 bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments) {
-  CLI::App cli("Runs a whole study: every row trained and asked; one table, one report.", "study");
+  Cli cli("Runs a whole study: every row trained and asked; one table, one report.", "study");
   std::string task_name;
   const std::string name = task_argument(arguments);
-  cli.add_option("STUDY", task_name, "which one: knowledge");
-  if (!name.empty() && name != "knowledge") throw ConfigError("no study '" + name + "'; available: knowledge");
+  cli.text("STUDY", task_name, "NAME", "which one: knowledge");
+  add_config(cli);
+  if (!name.empty() && name != "knowledge") throw ConfigError(unknown_name("study", name, {"knowledge"}));
   std::string recipe = option_value(arguments, "--recipe");
   o = study_options(qkv::parse<Recipe>(recipe.empty() ? "course" : recipe), option_value(arguments, "--data"));
-  cli.add_option("--recipe", recipe,
-                 "how the texts are read: course (spans hidden, nothing else) or questions (as the question each text "
-                 "answers, with the place a small model finds in it) [course]")
-      ->take_last()
-      ->type_name("NAME");
+  cli.text("--recipe", recipe, "NAME",
+           "how the texts are read: course (spans hidden, nothing else) or questions (as the question each text "
+           "answers, with the place a small model finds in it) [course]");
   std::string rows;
-  cli.add_option("--rows", rows, "rows to train, with commas between them [none,vanilla,synthesizer,rotary]")
-      ->take_last()
-      ->type_name("A,B");
+  cli.text("--rows", rows, "A,B", "rows to train, with commas between them [none,vanilla,synthesizer,rotary]");
   constexpr int kMostEpochs = 1000000, kMostMoments = 20;
   const auto whole = [&](const char* name, int64_t& value, const std::string& help, int least) {
-    cli.add_option(name, value, help + " [" + std::to_string(value) + "]")
-        ->check(CLI::Range(least, kMostEpochs).description(""))
-        ->take_last()
-        ->type_name("N");
+    cli.integer(name, value, help + " [" + std::to_string(value) + "]", least, kMostEpochs).in("training");
   };
   const auto rate = [&](const char* name, double& value, const std::string& help) {
-    cli.add_option(name, value, help + " [" + format_number(value, 3) + "]")
-        ->check(CLI::Range(0.0, 1.0).description(""))
-        ->take_last()
-        ->type_name("X");
+    cli.number(name, value, help + " [" + format_number(value, 3) + "]", 0, 1).in("training");
   };
   Finetuning& f = o.finetuning;
   whole("--answer-epochs", f.epochs, "epochs of each finetuning", 1);
@@ -68,19 +57,15 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   whole("--answer-batch", f.batch, "questions in a batch of a finetuning; 0: as many as texts", 0);
   whole("--alone-epochs", f.alone_epochs, "epochs of the row that reads nothing", 1);
   rate("--alone-lr", f.alone_lr, "its peak learning rate");
-  cli.add_option("--moments", o.moments, "how often along the way a row is finetuned and asked [4]")
-      ->check(CLI::Range(1, kMostMoments).description(""))
-      ->take_last()
-      ->type_name("N");
-  cli.add_option("--out", a.out, "the study's folder [runs/study-knowledge]")->take_last()->type_name("DIR");
-  cli.add_option("--resume", a.resume, "continue this study")->type_name("DIR");
-  cli.add_flag("--json", a.json, "one JSON object with all results on standard output");
-  add_threads(cli);
+  cli.integer("--moments", o.moments, "how often along the way a row is finetuned and asked [4]", 1, kMostMoments)
+      .in("training");
+  cli.text("--out", a.out, "DIR", "the study's folder [runs/study-knowledge]").in("output");
+  cli.flag("--json", a.json, "one JSON object with all results on standard output").in("output");
+  cli.text("--resume", a.resume, "DIR", "continue this study");
   cli.footer(kFooter);
-  add_settings(cli, o.reading, {"stage", "attention", "positions", "from", "from-weights"});
-  if (!parse(cli, arguments)) return false;
-  std::istringstream list(rows);
-  for (std::string row; std::getline(list, row, ',');) o.rows.emplace_back(study_row(row).name);
+  cli.settings(o.reading, {"stage", "attention", "positions", "from", "from-weights"});
+  if (!cli.parse(arguments)) return false;
+  for (const std::string& row : comma_list(rows)) o.rows.emplace_back(study_row(row).name);
   if (o.rows.empty()) {
     for (const StudyRow& row : study_rows()) o.rows.emplace_back(row.name);
   }
@@ -88,27 +73,12 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
 }
 
 Arguments stored_arguments(const std::string& folder) {
-  const std::string file = folder + "/study.json";
-  if (std::error_code error; !std::filesystem::exists(file, error)) {
-    throw IoError("no study in " + folder + ": there is no study.json; runs continue with 'qkv train --resume'");
-  }
+  const std::string file = folder + "/" + kStudyRecord;
+  require_kind(folder, FolderKind::study);
   Arguments arguments = JsonObject(read_json(file, "the record of a study"), file).texts("arguments");
   // Version 0.1 knew one recipe and did not say so.
   if (option_value(arguments, "--recipe").empty()) arguments.insert(arguments.end(), {"--recipe", "questions"});
   return arguments;
-}
-
-/// `arguments` without an option and its value.
-Arguments without(const Arguments& arguments, const std::string& option) {
-  Arguments rest;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == option) {
-      ++i;
-    } else if (!arguments[i].starts_with(option + "=")) {
-      rest.push_back(arguments[i]);
-    }
-  }
-  return rest;
 }
 
 /// What is said when resuming comes after what was said at first, and counts.
@@ -125,7 +95,8 @@ std::string command_of(const Arguments& arguments) {
 
 }  // namespace
 
-int run_study(const Arguments& arguments) {
+int run_study(const Arguments& given) {
+  const Arguments arguments = with_config(given, {"stage", "attention", "positions", "from", "from-weights"});
   StudyOptions options;
   StudyArguments a;
   Arguments all = arguments;
@@ -134,7 +105,7 @@ int run_study(const Arguments& arguments) {
     if (!option_value(arguments, "--recipe").empty()) {
       throw ConfigError("--recipe cannot change when a study is resumed; start another");
     }
-    all = joined(stored_arguments(resumed), without(arguments, "--resume"));
+    all = joined(stored_arguments(resumed), without_option(arguments, "--resume"));
   }
   if (!read_options(options, a, all)) return 0;
   if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("give a study; available: knowledge");
@@ -142,11 +113,12 @@ int run_study(const Arguments& arguments) {
   if (resumed.empty()) RunFolder::refuse_existing(options.folder);
   if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(options.recipe)});
   // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
-  const Arguments kept =
-      resumed.empty() ? all : joined(stored_arguments(resumed), without(without(arguments, "--resume"), "--rows"));
+  const Arguments kept = resumed.empty() ? all
+                                         : joined(stored_arguments(resumed),
+                                                  without_option(without_option(arguments, "--resume"), "--rows"));
   RunsConsole console("", a.json ? stderr : stdout);
   bool finished = false;
-  const FolderOfRuns folder{options.folder, "study.json", kept, resumed.empty()};
+  const FolderOfRuns folder{options.folder, kStudyRecord, kept, resumed.empty()};
   work_in(folder, [&] { finished = run_knowledge_study(options, &console); });
   if (!finished) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv study --resume %s\n", options.folder.c_str());

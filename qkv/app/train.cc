@@ -12,15 +12,14 @@
 namespace qkv::app {
 namespace {
 
+constexpr const char* kExamples =
+    "  qkv train reverse                   a small model learns to write strings backwards\n"
+    "  qkv train reverse --help            the options of that task, with its own examples\n";
+
 constexpr const char* kFooter =
-    "Examples:\n"
-    "  qkv train reverse                                  dot-product attention learns to write strings backwards\n"
-    "  qkv train reverse --attention none --out runs/none without attention, in a folder of your choice\n"
-    "  qkv train --resume runs/none                       continues after Ctrl-C, a crash or a power cut, to the same "
-    "bits\n"
-    "  qkv train --resume runs/none --epochs 60           trains for more epochs\n"
-    "  qkv train knowledge --stage finetune --from runs/read   starts from the weights of another run, with its data\n"
-    "                                                     and sizes unless others are given\n"
+    "  qkv train --resume RUN              continues after Ctrl-C, a crash or a power cut, to the same bits\n"
+    "  qkv train --resume RUN --epochs 60  trains for more epochs\n"
+    "  qkv train --config RUN --seed 2     the same settings as another run, but for one\n"
     "\nCtrl-C finishes the update, saves and says how to continue (exit code 130).\n"
     "A run folder holds config.json, metrics.jsonl, TensorBoard events, checkpoints/, result.json and report.html.\n";
 
@@ -32,9 +31,9 @@ struct TrainArguments {
 /// The options of a run that may change when it is resumed.
 bool can_change(const std::string& name) { return name == "epochs" || name == "steps"; }
 
-void apply_changes(const CLI::App& cli, const Settings& given, RunFolder& run) {
+void apply_changes(const Cli& cli, const Settings& given, RunFolder& run) {
   for (const Setting& s : given.all()) {
-    if (cli.count("--" + s.name) == 0) continue;
+    if (!cli.given("--" + s.name)) continue;
     if (!can_change(s.name)) {
       throw ConfigError("--" + s.name + " cannot change when a run is resumed (only --epochs and --steps can); " +
                         run.path() + " keeps its own settings");
@@ -44,18 +43,23 @@ void apply_changes(const CLI::App& cli, const Settings& given, RunFolder& run) {
 }
 
 /// What a run that starts from another does not say of its data and model is as it is there.
-void take_from(const CLI::App& cli, Settings& settings) {
+void take_from(const Cli& cli, Settings& settings) {
   if (settings.get_text("from").empty()) return;
   const RunFolder source = RunFolder::open(settings.get_text("from"));
   const Settings training = training_settings();
   for (const Setting& s : source.settings().all()) {
-    if (training.has(s.name) || !settings.has(s.name) || cli.count("--" + s.name) > 0) continue;
-    if (s.kind == SettingKind::flag && cli.count("--no-" + s.name) > 0) continue;
+    if (training.has(s.name) || !settings.has(s.name) || cli.given("--" + s.name)) continue;
     settings.set(s.name, s.value);
   }
 }
 
+/// A comparison or study continues with its own command.
+void refuse_groups(const std::string& path) {
+  if (folder_kind(path) != FolderKind::other) require_kind(path, FolderKind::run);
+}
+
 RunFolder open_for_resume(const std::string& path, const std::string& task) {
+  refuse_groups(path);
   RunFolder run = RunFolder::open(path);
   if (!task.empty() && task != run.spec().name) {
     throw ConfigError("run " + path + " is of task '" + run.spec().name + "', not '" + task + "'");
@@ -85,27 +89,30 @@ int train_in(RunFolder& run, Task& task, const TrainArguments& a) {
 
 }  // namespace
 
-int run_train(const Arguments& arguments) {
+int run_train(const Arguments& given) {
+  const Arguments arguments = with_config(given);
   const std::string name = task_argument(arguments);
-  CLI::App cli("Trains a task's model, evaluates it and writes a report.", "train");
+  Cli cli("Trains a task's model, evaluates it and writes a report.", name.empty() ? "train" : "train " + name);
   TrainArguments a;
   std::string task_name;
-  cli.add_option("TASK", task_name, "what to learn: " + task_names());
-  cli.add_option("--out", a.out, "the run's folder [runs/TASK-ATTENTION]")->type_name("DIR");
-  cli.add_option("--resume", a.resume, "continue this run")->type_name("RUN");
-  cli.add_flag("--json", a.json, "one JSON object with the result on standard output");
-  add_threads(cli);
-  cli.footer(kFooter);
+  add_task(cli, name, task_name);
+  cli.text("--out", a.out, "DIR", "the run's folder [runs/TASK-ATTENTION]").in("output");
+  cli.flag("--json", a.json, "one JSON object with the result on standard output").in("output");
+  cli.text("--resume", a.resume, "RUN", "continue this run");
+  cli.footer(std::string("Examples:\n") + (name.empty() ? kExamples : find_task(name).examples) + kFooter);
   const std::string resumed = option_value(arguments, "--resume");
   Settings settings;
   if (!name.empty()) {
     settings = find_task(name).settings();
   } else if (!resumed.empty()) {
+    refuse_groups(resumed);
     settings = RunFolder::open(resumed).spec().settings();
   }
-  add_settings(cli, settings);
-  if (!parse(cli, arguments)) return 0;
-  if (a.resume.empty() && name.empty()) throw ConfigError("give a task to train: " + task_names());
+  if (name.empty() && resumed.empty() && !wants_help(arguments)) {
+    throw ConfigError("give a task to train: " + task_names() + "; see 'qkv train --help'");
+  }
+  cli.settings(settings);
+  if (!cli.parse(arguments)) return 0;
   if (!a.resume.empty()) {
     if (!a.out.empty()) throw ConfigError("--out and --resume cannot be combined: a run continues in its own folder");
     RunFolder run = open_for_resume(a.resume, name);

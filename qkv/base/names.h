@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "qkv/base/error.h"
+#include "qkv/base/wording.h"
 
 namespace qkv {
 
@@ -58,14 +59,19 @@ constexpr const char* name_of(Enum value) {
   return row_of(value).name;
 }
 
+/// "unknown task 'revers' (did you mean 'reverse'?); available: reverse, translate".
+inline std::string unknown_name(const std::string& what, std::string_view name, const std::vector<std::string>& names) {
+  return "unknown " + what + " '" + std::string(name) + "'" + did_you_mean(name, names) +
+         "; available: " + listed(names);
+}
+
 /// The value of that name. Throws ConfigError listing the names there are.
 template <class Enum>
 Enum parse(std::string_view name) {
   for (const auto& row : Names<Enum>::rows) {
     if (row.name == name) return row.value;
   }
-  throw ConfigError(std::string("unknown ") + Names<Enum>::what + " '" + std::string(name) +
-                    "'; available: " + listed(choices<Enum>()));
+  throw ConfigError(unknown_name(Names<Enum>::what, name, choices<Enum>()));
 }
 
 }  // namespace qkv

@@ -1,9 +1,11 @@
 // Declared options: parsing, limits and look-up.
 #include "qkv/base/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "qkv/base/error.h"
 
@@ -16,13 +18,6 @@ std::string shown(double value) {
   return text;
 }
 
-std::string range(const Setting& s) {
-  const bool low = std::isfinite(s.low), high = std::isfinite(s.high);
-  if (low && high) return " between " + shown(s.low) + " and " + shown(s.high);
-  if (low) return " of at least " + shown(s.low);
-  return high ? " of at most " + shown(s.high) : "";
-}
-
 [[noreturn]] void refuse(const Setting& s, std::string_view value, const std::string& expected) {
   throw ConfigError("--" + s.name + ": '" + std::string(value) + "' is not " + expected);
 }
@@ -33,7 +28,7 @@ T parsed(const Setting& s, std::string_view value, const char* kind) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
   const auto v = static_cast<double>(out);
   if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(v) || v < s.low || v > s.high) {
-    refuse(s, value, kind + range(s));
+    refuse(s, value, range_text(kind, s.low, s.high));
   }
   return out;
 }
@@ -53,7 +48,7 @@ void check(const Setting& s, std::string_view value) {
       for (const std::string& c : s.choices) {
         if (c == value) return;
       }
-      refuse(s, value, "one of: " + listed(s.choices));
+      refuse(s, value, "one of: " + listed(s.choices) + did_you_mean(value, s.choices));
     case SettingKind::text:
     case SettingKind::path:
       break;
@@ -65,7 +60,13 @@ void check(const Setting& s, std::string_view value) {
 Settings& Settings::declare(Setting setting) {
   if (has(setting.name)) throw ConfigError("setting '" + setting.name + "' declared twice");
   check(setting, setting.value);
+  if (setting.group.empty()) setting.group = group_;
   all_.push_back(std::move(setting));
+  return *this;
+}
+
+Settings& Settings::group(std::string name) {
+  group_ = std::move(name);
   return *this;
 }
 
@@ -106,16 +107,24 @@ Setting& Settings::declared(std::string_view name) {
   }
   std::vector<std::string> names;
   for (const Setting& s : all_) names.push_back(s.name);
-  throw ConfigError("unknown setting '" + std::string(name) + "'; available: " + listed(names));
+  throw ConfigError(unknown_name("setting", name, names));
 }
 
-Settings& Settings::when(std::string_view option, std::string_view choice, std::string_view name,
+Settings& Settings::when(std::vector<std::string> options, std::string_view choice, std::string_view name,
                          std::string_view value) {
   Setting& s = declared(name);
   check(s, value);
   s.given = false;
-  presets_.push_back({std::string(option), std::string(choice), s.name, std::string(value), s.value});
+  const auto first = std::find_if(presets_.begin(), presets_.end(), [&](const Preset& p) { return p.name == name; });
+  const std::string usual = first == presets_.end() ? s.value : first->usual;
+  presets_.push_back({std::move(options), std::string(choice), s.name, std::string(value), usual});
+  settle(s);
   return *this;
+}
+
+bool Settings::applies(const Preset& preset) {
+  return std::all_of(preset.options.begin(), preset.options.end(),
+                     [&](const std::string& option) { return declared(option).value == preset.choice; });
 }
 
 Settings& Settings::open_to_clients(std::initializer_list<std::string_view> names) {
@@ -143,12 +152,18 @@ void Settings::set(std::string_view name, std::string_view value) {
   check(s, value);
   s.value = value;
   s.given = true;
-  for (const bool chosen : {false, true}) {  // first every usual value, then those of this choice
-    for (const Preset& p : presets_) {
-      if (p.option != name || (p.choice == value) != chosen) continue;
-      Setting& other = declared(p.name);
-      if (!other.given) other.value = chosen ? p.value : p.usual;
-    }
+  for (const Preset& p : presets_) {
+    if (std::find(p.options.begin(), p.options.end(), name) != p.options.end()) settle(declared(p.name));
+  }
+}
+
+void Settings::settle(Setting& setting) {
+  if (setting.given) return;
+  bool usual = true;
+  for (const Preset& p : presets_) {
+    if (p.name != setting.name) continue;
+    if (std::exchange(usual, false)) setting.value = p.usual;
+    if (applies(p)) setting.value = p.value;
   }
 }
 

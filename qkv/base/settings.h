@@ -23,13 +23,16 @@ struct Setting {
   double low = -std::numeric_limits<double>::infinity();  // limits of integer and number, inclusive
   double high = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices;
-  bool given = false;   // set by somebody, so no preset changes it
-  bool client = false;  // whether one who is not at this machine may set it (the page); never true of a path
+  bool given = false;      // set by somebody, so no preset changes it
+  bool client = false;     // whether one who is not at this machine may set it (the page); never true of a path
+  std::string group = "";  // what it is about: "data", "model", "training", "output"; empty where there are few
 };
 
 /// An ordered list of declared options. Every error is a ConfigError that names the option and what it accepts.
 class Settings {
  public:
+  /// What is declared from here on belongs to this group.
+  Settings& group(std::string name);
   Settings& integer(std::string name, int64_t value, std::string help, double low = 0,
                     double high = std::numeric_limits<double>::infinity());
   Settings& number(std::string name, double value, std::string help, double low = 0,
@@ -45,8 +48,10 @@ class Settings {
     return choice(std::move(name), name_of(value), choices<Enum>(), std::move(help));
   }
 
-  /// With --option choice, the named option that nobody set has this default instead of its usual one.
-  Settings& when(std::string_view option, std::string_view choice, std::string_view name, std::string_view value);
+  /// While these options all have the value `choice`, the named option that nobody set has this default instead of its
+  /// usual one; of several that apply, the last.
+  Settings& when(std::vector<std::string> options, std::string_view choice, std::string_view name,
+                 std::string_view value);
 
   /// Lets clients set these options; all others stay closed to them. Throws ConfigError for a path.
   Settings& open_to_clients(std::initializer_list<std::string_view> names);
@@ -76,10 +81,14 @@ class Settings {
   Setting& declared(std::string_view name);
 
   struct Preset {
-    std::string option, choice, name, value, usual;
+    std::vector<std::string> options;
+    std::string choice, name, value, usual;
   };
+  bool applies(const Preset& preset);
+  void settle(Setting& setting);
   std::vector<Setting> all_;
   std::vector<Preset> presets_;
+  std::string group_;
 };
 
 }  // namespace qkv

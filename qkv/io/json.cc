@@ -2,10 +2,10 @@
 #include "qkv/io/json.h"
 
 #include <cmath>
-#include <cstdio>
 #include <set>
 #include <utility>
 
+#include "qkv/base/wording.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -83,18 +83,6 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::string key_, problem_;
 };
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.10g", value);
-  return text;
-}
-
-std::string range_text(const std::string& kind, double low, double high) {
-  const bool from = std::isfinite(low), to = std::isfinite(high);
-  if (from && to) return kind + " between " + number_text(low) + " and " + number_text(high);
-  return from ? kind + " of at least " + number_text(low) : to ? kind + " of at most " + number_text(high) : kind;
-}
-
 }  // namespace
 
 Json parse_json(std::string_view text, const JsonSource& source) {
@@ -150,7 +138,8 @@ int64_t JsonObject::integer(const char* name, int64_t low, int64_t high) const {
   const Json& value = at(name);
   const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= kMost);
   if (fits && value.get<int64_t>() >= low && value.get<int64_t>() <= high) return value.get<int64_t>();
-  refuse(name, value, "a whole number between " + std::to_string(low) + " and " + std::to_string(high));
+  refuse(name, value,
+         range_text("a whole number", static_cast<double>(low), high == kMost ? kInfinity : static_cast<double>(high)));
 }
 
 double JsonObject::checked(const std::string& name, const Json& value, double low, double high) const {

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json_fwd.h"
 
 namespace qkv {
-
-using Json = nlohmann::ordered_json;
 
 /// Text that is not the JSON it should be. what() begins with where it came from.
 class JsonError : public IoError {

@@ -112,12 +112,12 @@ std::string plain_formula(const std::string& formula) {
 std::span<const Experiment> experiment_table() { return kExperiments; }
 
 const Experiment& find_experiment(const std::string& name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const Experiment& e : kExperiments) {
     if (name == e.name) return e;
-    names += (names.empty() ? "" : ", ") + std::string(e.name);
+    names.emplace_back(e.name);
   }
-  throw ConfigError("unknown experiment '" + name + "'; available: " + names);
+  throw ConfigError(unknown_name("experiment", name, names));
 }
 
 }  // namespace qkv::lab

@@ -68,9 +68,17 @@ std::string shell_word(const std::string& text) {
 std::string command_of(const std::vector<ReportedRun>& runs) {
   std::string command = runs.size() > 1 ? "qkv compare " : "qkv train ";
   command += runs[0].result.task;
-  Settings defaults = runs[0].spec->settings();
-  for (size_t i = 0; i < defaults.all().size(); ++i) {
+  const Settings plain = runs[0].spec->settings();
+  const auto decides = [](const Setting& s) {  // other defaults may hang on it
+    return (s.kind == SettingKind::choice || s.kind == SettingKind::path) && s.name != "attention";
+  };
+  Settings usual = plain;  // with these decided
+  for (const Setting& s : runs[0].settings.all()) {
+    if (decides(s)) usual.set(s.name, s.value);
+  }
+  for (size_t i = 0; i < plain.all().size(); ++i) {
     const Setting& s = runs[0].settings.all()[i];
+    const Settings& defaults = decides(s) ? plain : usual;
     std::string value = s.value;
     if (s.name == "attention" && runs.size() > 1) {
       value.clear();
@@ -78,7 +86,6 @@ std::string command_of(const std::vector<ReportedRun>& runs) {
     } else if (value == defaults.all()[i].value) {
       continue;
     }
-    if (s.name != "attention") defaults.set(s.name, value);  // it may change the defaults of others
     if (s.kind == SettingKind::flag) {
       command += (value == "true" ? " --" : " --no-") + s.name;
     } else {
@@ -222,7 +229,8 @@ void add_errors(Report& report, const std::vector<ReportedRun>& runs) {
 
 void add_configuration(Report& report, const std::vector<ReportedRun>& runs) {
   report.section("Configuration");
-  std::vector<std::pair<std::string, std::string>> entries{{"task", runs[0].result.task}, {"qkv", QKV_VERSION}};
+  std::vector<std::pair<std::string, std::string>> entries{
+      {"task", runs[0].result.task}, {"qkv", QKV_VERSION}, {"instruction set", runs[0].simd}};
   for (const Setting& s : runs[0].settings.all()) {
     std::string value = s.value;
     if (s.name == "attention" && runs.size() > 1) {
@@ -232,14 +240,16 @@ void add_configuration(Report& report, const std::vector<ReportedRun>& runs) {
     entries.emplace_back(s.name, value);
   }
   report.settings(entries);
-  report.paragraph("The same command gives the same numbers:");
+  const std::string simd = runs[0].simd.empty() ? "" : ", here " + runs[0].simd + " (--target " + runs[0].simd + ")";
+  report.paragraph("The same command gives the same bits on the same instruction set" + simd +
+                   ", with any number of threads; on another, figures as good but not the same:");
   report.code(command_of(runs));
 }
 
 }  // namespace
 
 ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResult& result) {
-  ReportedRun run{&folder.spec(), result, folder.settings(), task.goal(), folder.history(), {}};
+  ReportedRun run{&folder.spec(), result, folder.settings(), task.goal(), folder.history(), {}, folder.simd()};
   for (const std::string& input : task.examples(kExamples)) {
     const TracedExample traced = task.trace(input);
     if (traced.attention.empty()) break;

@@ -26,6 +26,7 @@ struct ReportedRun {
     std::optional<Drawing> over_picture = {};  // the maps laid over the picture the model saw
   };
   std::vector<Example> examples;  // empty for a model without attention
+  std::string simd = {};          // the instruction set it began with
 };
 /// Reads the folder's history and traces a few of the task's examples.
 ReportedRun reported_run(const RunFolder& folder, Task& task, const SessionResult& result);

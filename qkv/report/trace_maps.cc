@@ -62,12 +62,31 @@ std::vector<float> head_weights(const AttentionTrace& trace, int64_t head) {
   return trace.scores({.b = 0, .h = head, .row_begin = 0, .row_end = trace.Lq}).to_vector();  // [Lq, Lk]
 }
 
+/// Throws ConfigError with what there is of what was asked for.
+[[noreturn]] void refuse(const std::vector<AttentionTrace>& attention, const TraceChoice& choice) {
+  std::vector<std::string> sites;
+  int64_t layers = 0, heads = 0;
+  for (const AttentionTrace& trace : attention) {
+    if (std::find(sites.begin(), sites.end(), trace.site) == sites.end()) sites.push_back(trace.site);
+    if (!choice.site.empty() && choice.site != trace.site) continue;
+    layers = std::max<int64_t>(layers, trace.layer + 1);
+    if (choice.layer < 0 || choice.layer == trace.layer) heads = std::max<int64_t>(heads, trace.H);
+  }
+  if (layers == 0) throw ConfigError("--site: " + unknown_name("attention", choice.site, sites));
+  const auto has = [](const std::string& option, int64_t asked, int64_t count, const std::string& what) {
+    return ConfigError("--" + option + " " + std::to_string(asked) + ": there " + (count == 1 ? "is 1 " : "are ") +
+                       (count == 1 ? what + ", number 0"
+                                   : std::to_string(count) + " " + what + "s, 0 to " + std::to_string(count - 1)));
+  };
+  if (heads == 0) throw has("layer", choice.layer, layers, "layer");
+  throw has("head", choice.head, heads, "head");
+}
+
 }  // namespace
 
 std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& choice) {
   if (example.attention.empty()) throw ConfigError("this model has no attention to show");
   std::vector<HeatMap> maps;
-  std::string available;
   const bool any = choice.site.empty() && choice.layer < 0 && choice.head < 0;
   const bool summed = std::any_of(example.attention.begin(), example.attention.end(),
                                   [](const auto& t) { return t.site == "alignment"; });
@@ -80,8 +99,6 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
   const bool layers =
       std::any_of(example.attention.begin(), example.attention.end(), [](const auto& t) { return t.layer > 0; });
   for (const AttentionTrace& trace : example.attention) {
-    available += (available.empty() ? "" : ", ") + trace.site + " layer " + std::to_string(trace.layer) +
-                 " heads 0 to " + std::to_string(trace.H - 1);
     if (any && summed && trace.site != "alignment") continue;
     if (!choice.site.empty() && choice.site != trace.site) continue;
     if (choice.layer >= 0 && choice.layer != trace.layer) continue;
@@ -95,7 +112,7 @@ std::vector<HeatMap> maps_of(const TracedExample& example, const TraceChoice& ch
       maps.push_back(std::move(map));
     }
   }
-  if (maps.empty()) throw ConfigError("no such attention in this model; available: " + available);
+  if (maps.empty()) refuse(example.attention, choice);
   return maps;
 }
 

@@ -53,6 +53,7 @@ Json settings_json(const Settings& settings) {
     if (std::isfinite(s.low)) one["low"] = s.low;
     if (std::isfinite(s.high)) one["high"] = s.high;
     if (!s.choices.empty()) one["choices"] = s.choices;
+    if (!s.group.empty()) one["group"] = s.group;
     list.push_back(std::move(one));
   }
   return list;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "qkv/base/error.h"
-#include "qkv/io/file.h"
 #include "qkv/routes/parts.h"
 
 namespace qkv::routes {
@@ -13,29 +13,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> runs_below(const std::string& root) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) {
-    if (temporary_owner(entry.path().filename().string()) != 0) continue;  // a run that is just being set up
-    if (entry.is_directory(error) && fs::exists(entry.path() / "config.json", error)) {
-      found.push_back(entry.path().string());
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 std::string name_of_folder(const std::string& path) {
   const fs::path p = fs::path(path).lexically_normal();
   return (p.filename().empty() ? p.parent_path() : p).filename().string();
 }
 
-RunInfo describe(const std::string& path) {
+RunInfo describe(const FoundRun& run) {
   RunInfo info;
-  info.path = path;
+  info.id = run.id;
+  info.path = run.path;
+  info.group = run.group;
   try {
-    const RunFolder folder = RunFolder::open(path);
+    const RunFolder folder = RunFolder::open(run.path);
     info.task = folder.spec().name;
     info.settings = folder.settings();
     info.checkpoints = folder.checkpoints();
@@ -50,23 +39,33 @@ RunInfo describe(const std::string& path) {
 ModelStore::ModelStore(std::vector<std::string> paths, std::string root)
     : paths_(std::move(paths)), root_(std::move(root)) {}
 
+std::vector<FoundRun> ModelStore::found() const {
+  if (paths_.empty()) return find_runs(root_);
+  std::vector<FoundRun> all;
+  std::set<std::string> names;
+  for (const std::string& path : paths_) {
+    std::string name = name_of_folder(path);
+    for (int k = 2; !names.insert(name).second; ++k) name = name_of_folder(path) + "~" + std::to_string(k);
+    const FolderKind kind = folder_kind(path);
+    const std::vector<FoundRun> inside = find_runs(path);
+    if (inside.empty()) all.push_back({name, path, ""});  // a run, or what cannot be read
+    for (const FoundRun& run : inside) {
+      const std::string group = kind != FolderKind::other ? name : run.group.empty() ? "" : name + "/" + run.group;
+      all.push_back({name + "/" + run.id, run.path, group});
+    }
+  }
+  return all;
+}
+
 std::vector<RunInfo> ModelStore::list() const {
   std::vector<RunInfo> runs;
-  for (const std::string& path : paths_.empty() ? runs_below(root_) : paths_) {
-    RunInfo info = describe(path);
-    info.id = name_of_folder(path);
-    const auto taken = std::count_if(runs.begin(), runs.end(), [&](const RunInfo& r) {
-      return r.id == info.id || r.id.rfind(info.id + "~", 0) == 0;
-    });
-    if (taken > 0) info.id += "~" + std::to_string(taken + 1);
-    runs.push_back(std::move(info));
-  }
+  for (const FoundRun& run : found()) runs.push_back(describe(run));
   return runs;
 }
 
 RunInfo ModelStore::find(const std::string& id) const {
-  for (RunInfo& run : list()) {
-    if (run.id == id) return run;
+  for (const FoundRun& run : found()) {
+    if (run.id == id) return describe(run);
   }
   throw RouteError(404, "no run '" + id + "'", "model");
 }

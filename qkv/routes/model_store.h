@@ -9,13 +9,15 @@
 
 #include "qkv/tasks/task.h"
 #include "qkv/train/run_folder.h"
+#include "qkv/train/run_tree.h"
 
 namespace qkv::routes {
 
 /// One run as the list shows it. A run that cannot be read has an error instead of figures.
 struct RunInfo {
-  std::string id;  // the folder's name, made unique
+  std::string id;  // where it is below the root ("compare-reverse/dot"), or below a folder that was named
   std::string path;
+  std::string group;  // the comparison or study it belongs to, named as an id is; "" for a run alone
   std::string task;
   std::string error;
   std::vector<int64_t> checkpoints;
@@ -34,7 +36,7 @@ struct LoadedModel {
 
 class ModelStore {
  public:
-  /// `paths` are run folders; when empty, every run below `root` is listed, new ones as they appear.
+  /// `paths` are runs, or folders of runs; when empty, every run below `root` is listed, new ones as they appear.
   ModelStore(std::vector<std::string> paths, std::string root);
 
   std::vector<RunInfo> list() const;
@@ -48,6 +50,7 @@ class ModelStore {
  private:
   static constexpr size_t kKept = 6;
   static constexpr int64_t kKeptBytes = 128 << 20;
+  std::vector<FoundRun> found() const;
   void forget_oldest();
   std::vector<std::string> paths_;
   std::string root_;

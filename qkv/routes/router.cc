@@ -45,6 +45,14 @@ std::vector<std::string> segments_of(std::string_view path) {
   return segments;
 }
 
+// A name, or several with slashes between them (the id of a run), none of which leads elsewhere.
+bool names_a_place(std::string_view segment) {
+  for (const std::string& name : segments_of("/" + std::string(segment))) {
+    if (name.empty() || name == "." || name == "..") return false;
+  }
+  return !segment.empty() && segment.back() != '/';
+}
+
 }  // namespace
 
 std::string Request::get(const std::string& name, const std::string& otherwise) const {
@@ -73,6 +81,7 @@ Request make_request(std::string_view method, std::string_view target, std::stri
   r.method = method == "HEAD" ? "GET" : std::string(method);
   const size_t mark = std::min(target.find('?'), target.size());
   r.path = decoded(target.substr(0, mark), false);
+  for (const std::string& segment : segments_of(target.substr(0, mark))) r.segments.push_back(decoded(segment, false));
   for (size_t begin = mark + 1; begin < target.size();) {
     const size_t end = std::min(target.find('&', begin), target.size());
     const std::string_view pair = target.substr(begin, end - begin);
@@ -98,13 +107,13 @@ void Router::add(std::string method, std::string_view pattern, Handler handler, 
 }
 
 const Router::Route* Router::find(const Request& request, std::vector<std::string>* parts) const {
-  const std::vector<std::string> segments = segments_of(request.path);
+  const std::vector<std::string>& segments = request.segments;
   for (const Route& route : routes_) {
     if (route.method != request.method || route.segments.size() != segments.size()) continue;
     std::vector<std::string> matched;
     bool good = true;
     for (size_t i = 0; i < segments.size() && good; ++i) {
-      const bool any = route.segments[i] == "{}" && !segments[i].empty();
+      const bool any = route.segments[i] == "{}" && names_a_place(segments[i]);
       if (any) matched.push_back(segments[i]);
       good = any || route.segments[i] == segments[i];
     }

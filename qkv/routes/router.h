@@ -15,6 +15,7 @@ namespace qkv::routes {
 struct Request {
   std::string method;                        // GET, POST or DELETE
   std::string path;                          // decoded
+  std::vector<std::string> segments;         // of the path, each decoded: "%2F" is a part of its segment
   std::vector<std::string> parts;            // what the route's {} matched
   std::map<std::string, std::string> query;  // last value of each name
   std::string body;

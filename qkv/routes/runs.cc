@@ -9,6 +9,7 @@ namespace {
 
 Json run_json(const RunInfo& run, Trainings& trainings) {
   Json one{{"id", run.id}, {"task", run.task}, {"checkpoints", run.checkpoints}};
+  if (!run.group.empty()) one["group"] = run.group;
   if (!run.error.empty()) one["error"] = run.error;
   for (const TaskSpec& task : task_table()) {
     if (run.task == task.name) one["input"] = name_of(task.input);

@@ -80,8 +80,8 @@ std::string why_it_ended(int status, std::FILE* errors) {
 
 }  // namespace
 
-TrainingProcesses::TrainingProcesses(std::string root, std::string program)
-    : root_(std::move(root)), program_(std::move(program)) {}
+TrainingProcesses::TrainingProcesses(std::string root, std::string program, std::vector<std::string> options)
+    : root_(std::move(root)), program_(std::move(program)), options_(std::move(options)) {}
 
 TrainingProcesses::~TrainingProcesses() { stop_all(std::chrono::seconds(2)); }
 
@@ -125,7 +125,8 @@ std::string TrainingProcesses::start(const routes::TrainingOrder& order) {
     if (closed_) throw RouteError(503, "the server is stopping");
     if (running_.size() >= kMost) throw RouteError(503, "two trainings already run; wait for one, or stop it");
     id = free_id(order.task);
-    const std::vector<std::string> words = command_of(order, (fs::path(root_) / id).string());
+    std::vector<std::string> words = command_of(order, (fs::path(root_) / id).string());
+    words.insert(words.end(), options_.begin(), options_.end());
     Child child;
     child.errors.reset(std::tmpfile());
     if (!child.errors) throw Error("could not start the training: no temporary file can be made");

@@ -15,8 +15,9 @@ namespace qkv::serve {
 
 class TrainingProcesses final : public routes::Trainings {
  public:
-  /// Runs are written below `root` by this program.
-  explicit TrainingProcesses(std::string root, std::string program = "/proc/self/exe");
+  /// Runs are written below `root` by this program, which gets these options too.
+  explicit TrainingProcesses(std::string root, std::string program = "/proc/self/exe",
+                             std::vector<std::string> options = {});
   /// Ends what is still running (each saves and can be resumed).
   ~TrainingProcesses() override;
   TrainingProcesses(const TrainingProcesses&) = delete;
@@ -45,6 +46,7 @@ class TrainingProcesses final : public routes::Trainings {
   void forget_finished();
 
   std::string root_, program_;
+  std::vector<std::string> options_;
   Workers launcher_{1, 1, std::chrono::seconds(1)};  // the system ends a child with the thread that made it
   std::mutex mutex_;
   bool closed_ = false;

@@ -170,12 +170,12 @@ bool run_row(const Part& part, const StudyRow& row, StudyResult& result, const s
 std::span<const StudyRow> study_rows() { return kRows; }
 
 const StudyRow& study_row(const std::string& name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const StudyRow& row : kRows) {
     if (row.name == current_name(name)) return row;
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
+    names.emplace_back(row.name);
   }
-  throw ConfigError("no row '" + name + "' in the knowledge study; available: " + names);
+  throw ConfigError(unknown_name("row", name, names));
 }
 
 StudyOptions study_options(Recipe recipe, const std::string& data) {

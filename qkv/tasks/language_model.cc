@@ -24,7 +24,8 @@ struct Targets {
 
 void declare_gpt(Settings& s) {
   constexpr double kWidest = 65536;
-  s.choice("attention", "multi-head", attention_names(true), "self-attention of the tokens")
+  s.group("model")
+      .choice("attention", "multi-head", attention_names(true), "self-attention of the tokens")
       .choice("positions", Positions::learned, "positional encoding")
       .integer("layers", 4, "layers", 1, 256)
       .integer("heads", 8, "heads of each layer", 1, 1024)

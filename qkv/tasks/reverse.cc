@@ -326,12 +326,14 @@ std::vector<std::string> Reverse::examples(int64_t n) {
 Settings reverse_settings() {
   constexpr double kMostLength = 1000, kMostStrings = 1e7, kWidest = 65536;
   Settings s = training_settings();
-  s.choice("attention", "dot", attention_names(false), "attention of the decoder to the source")
+  s.group("data")
       .text("alphabet", "abcd", "the letters strings are made of")
       .integer("min-length", 1, "shortest string", 1, kMostLength)
       .integer("max-length", 20, "longest string trained on; evaluation goes to twice that", 1, kMostLength)
       .integer("train-size", 10000, "strings to train on", 1, kMostStrings)
       .integer("validation-size", 1000, "strings to validate with, none of them trained on", 1, kMostStrings)
+      .group("model")
+      .choice("attention", "dot", attention_names(false), "attention of the decoder to the source")
       .integer("hidden", 48, "width of the recurrent layers", 1, kWidest)
       .integer("embedding", 16, "width of the letter embeddings", 1, kWidest)
       .integer("layers", 1, "recurrent layers on either side", 1, 64)

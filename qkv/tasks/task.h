@@ -158,6 +158,7 @@ struct TaskSpec {
   std::unique_ptr<Task> (*make)(const Settings& settings, const std::string& assets);
   InputKind input = InputKind::text;  // what predict and trace take
   const char* about = "";             // a paragraph for reports: what is learnt, and what to look for
+  const char* examples = "";          // of qkv train, for its help: a command and what it does a line
 };
 
 /// All tasks. A new task is one file and one row here.

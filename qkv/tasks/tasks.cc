@@ -14,15 +14,15 @@ namespace {
 
 constexpr TaskSpec kTasks[] = {
     {"reverse", "strings over a small alphabet, written backwards", reverse_settings, make_reverse, InputKind::text,
-     kReverseAbout},
+     kReverseAbout, kReverseExamples},
     {"translate", "German to English, or any two languages with parallel text", translate_settings, make_translate,
-     InputKind::text, kTranslateAbout},
+     InputKind::text, kTranslateAbout, kTranslateExamples},
     {"images", "the class of a picture, from its patches", images_settings, make_images, InputKind::picture,
-     kImagesAbout},
+     kImagesAbout, kImagesExamples},
     {"knowledge", "where people were born, learnt by reading about them", knowledge_settings, make_knowledge,
-     InputKind::question, kKnowledgeAbout},
-    {"text", "any text, predicted token by token, and continued", text_settings, make_text, InputKind::text,
-     kTextAbout},
+     InputKind::question, kKnowledgeAbout, kKnowledgeExamples},
+    {"text", "any text, predicted token by token, and continued", text_settings, make_text, InputKind::text, kTextAbout,
+     kTextExamples},
 };
 
 std::vector<std::string> first_tokens(const std::vector<std::string>& tokens, int64_t n) {
@@ -50,12 +50,12 @@ bool names_no_file(InputKind kind, std::string_view input) {
 std::span<const TaskSpec> task_table() { return kTasks; }
 
 const TaskSpec& find_task(const std::string& name) {
-  std::string names;
+  std::vector<std::string> names;
   for (const TaskSpec& spec : task_table()) {
     if (name == spec.name) return spec;
-    names += (names.empty() ? "" : ", ") + std::string(spec.name);
+    names.emplace_back(spec.name);
   }
-  throw ConfigError("unknown task '" + name + "'; available: " + names);
+  throw ConfigError(unknown_name("task", name, names));
 }
 
 }  // namespace qkv

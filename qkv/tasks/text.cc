@@ -259,7 +259,8 @@ std::vector<std::string> Text::examples(int64_t n) {
 Settings text_settings() {
   Settings s = training_settings();
   declare_gpt(s);
-  s.path("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
+  s.group("data")
+      .path("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
       .choice("tokenizer", "char", tokenizer_kinds(), "tokenizer")
       .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
       .number("val-share", 0.1, "fraction of the text, at its end, kept for validation", 0.001, 0.9)
@@ -271,6 +272,10 @@ Settings text_settings() {
   s.set("schedule", "cosine");
   s.set("warmup", "50");
   s.set("final-lr", "0.1");
+  // The generated sentences are simple: a small model learns them in a minute.
+  for (const auto& [name, value] : {std::pair{"width", "128"}, {"layers", "2"}, {"heads", "4"}}) {
+    s.when({"data"}, "", name, value);
+  }
   return s;
 }
 

@@ -8,7 +8,8 @@ namespace qkv {
 Settings training_settings() {
   constexpr double kMost = 1e9;
   Settings s;
-  s.integer("seed", 1, "seed of data, weights, order and dropout", 0)
+  s.group("training")
+      .integer("seed", 1, "seed of data, weights, order and dropout", 0)
       .integer("epochs", 10, "passes over the training data", 1, kMost)
       .integer("steps", 0, "stop after this many updates; 0: no limit", 0)
       .integer("batch", 64, "examples in a batch", 1, kMost)
@@ -22,13 +23,14 @@ Settings training_settings() {
       .integer("warmup", 0, "updates of linear warm-up", 0, kMost)
       .number("final-lr", 0, "where linear and cosine end, as a fraction of --lr", 0, 1)
       .integer("eval-every", 0, "updates between evaluations; 0: once per epoch", 0, kMost)
-      .integer("checkpoint-every", 0, "updates between checkpoints; 0: after each evaluation only", 0, kMost)
-      .integer("keep", 2, "newest checkpoints kept besides the best", 1, kMost)
       .integer("average", 0, "average the weights of this many last checkpoints at the end; 0: no", 0, kMost)
       .integer("patience", 0, "stop after this many evaluations without a new best; 0: no", 0, kMost)
-      .integer("log-every", 20, "updates between lines of metrics.jsonl", 1, kMost)
       .path("from", "", "start from the weights and the vocabulary of this run instead of random ones")
       .text("from-weights", "", "which of its weights: best, last, average or a step [average, else best]")
+      .group("output")
+      .integer("checkpoint-every", 0, "updates between checkpoints; 0: after each evaluation only", 0, kMost)
+      .integer("keep", 2, "newest checkpoints kept besides the best", 1, kMost)
+      .integer("log-every", 20, "updates between lines of metrics.jsonl", 1, kMost)
       .open_to_clients({"seed", "epochs", "steps", "batch", "accumulate", "optimizer", "lr", "weight-decay", "momentum",
                         "clip", "schedule", "warmup", "final-lr", "eval-every", "checkpoint-every", "keep",
                         "patience"});

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "qkv/base/error.h"
+#include "qkv/io/json.h"
 
 namespace qkv {
 namespace {

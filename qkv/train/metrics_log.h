@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "qkv/io/file.h"
-#include "qkv/io/json.h"
+#include "qkv/io/json_fwd.h"
 #include "qkv/io/tensorboard.h"
 #include "qkv/tasks/task.h"
 

@@ -16,6 +16,7 @@
 #include "qkv/io/checksum.h"
 #include "qkv/io/json.h"
 #include "qkv/kernels/simd_target.h"
+#include "qkv/train/run_tree.h"
 #include "qkv/version.h"
 
 namespace qkv {
@@ -131,8 +132,7 @@ void RunFolder::refuse_existing(const std::string& path) {
 RunFolder RunFolder::open(const std::string& path, FindTask find) {
   const std::string file = path + "/config.json";
   if (std::error_code error; !fs::exists(file, error)) {
-    throw IoError("no run in " + path + ": there is no config.json; runs are made with 'qkv train TASK --out " + path +
-                  "'");
+    throw IoError(not_a_run(path));
   }
   const Json json = read_json(file, "the configuration of a run", kConfigLimit);
   const JsonObject config(json, file);
@@ -169,6 +169,8 @@ void RunFolder::lock() {
   remove_leftovers(path_);
   remove_leftovers(path_ + "/checkpoints");
 }
+
+std::shared_ptr<void> lock_folder(const std::string& path) { return std::make_shared<RunFolder::Lock>(path, path); }
 
 std::vector<EvaluationRecord> RunFolder::history() const {
   const std::vector<int64_t> steps = checkpoints();

@@ -46,6 +46,7 @@ class RunFolder : public Checkpoints {
 
  private:
   struct Lock;
+  friend std::shared_ptr<void> lock_folder(const std::string& path);
   RunFolder(std::string path, const TaskSpec* spec, Settings settings, std::string simd);
 
   std::string path_;
@@ -55,6 +56,9 @@ class RunFolder : public Checkpoints {
   bool changed_ = false;
   std::shared_ptr<Lock> lock_;
 };
+
+/// Held until the pointer goes: no other process trains in this folder. Throws IoError when one does.
+std::shared_ptr<void> lock_folder(const std::string& path);
 
 /// All parameters of a task.
 std::vector<NamedParameter> parameters_of(Task& task);

@@ -86,8 +86,14 @@ void Progress::update(int64_t done, std::string_view note) {
   last_ = elapsed;
   std::string text = line(done, note, elapsed);
   if (!options_.terminal.tty) return options_.write(text + "\n");
-  // A line longer than the terminal would wrap and could not be rewritten.
-  if (display_width(text) >= options_.terminal.width) text = middle_ellipsis(text, options_.terminal.width - 1);
+  // A line longer than the terminal would wrap and could not be rewritten: first the note's last parts go, which are
+  // two spaces apart, then the note.
+  const auto too_wide = [&] { return display_width(text) >= options_.terminal.width; };
+  for (std::string_view rest = note; too_wide() && !rest.empty();) {
+    rest = rest.substr(0, rest.rfind("  ") == std::string_view::npos ? 0 : rest.rfind("  "));
+    text = line(done, rest, elapsed);
+  }
+  if (too_wide()) text = middle_ellipsis(text, options_.terminal.width - 1);
   options_.write("\r" + text + "\x1b[K");
   visible_ = true;
 }

@@ -189,7 +189,7 @@ TEST(Attend, HelpTeaches) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(run_attend({"--help"}), 0);
   const std::string help = ::testing::internal::GetCapturedStdout();
-  for (const char* part : {"Usage: qkv attend", "np.save", "Which keys a query sees", "--kv-lens", "Backward"}) {
+  for (const char* part : {"usage: qkv attend", "np.save", "Which keys a query sees", "--kv-lens", "Backward"}) {
     EXPECT_NE(help.find(part), std::string::npos) << part;
   }
 }

@@ -284,7 +284,7 @@ TEST(Explain, RefusesWithOneLine) {
   expect_refused({"explain", "--mask", "1,1,1,1,1"}, 1, "does not broadcast");
   expect_refused({"explain", "--bias", "1,1;2,2"}, 1, "broadcast");
   expect_refused({"explain", "--x", "/missing.npy"}, 1, "No such file");
-  expect_refused({"explain", "--json", "--latex"}, 2, "exclude");
+  expect_refused({"explain", "--json", "--latex"}, 2, "cannot be combined");
   expect_refused({"explain", "block", "--norm", "both"}, 2, "--norm");
   expect_refused({"explain", "block", "--x", "1,2"}, 2, "--x");
   expect_refused({"explain", "--heads", "2"}, 2, "need --x");

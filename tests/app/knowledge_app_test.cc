@@ -114,7 +114,7 @@ TEST(StudyCommand, RefusesWithOneLine) {
   const TempFolder folder;
   expect_refused({"study"}, 2, "give a study");
   expect_refused({"study", "reverse"}, 2, "available: knowledge");
-  expect_refused({"study", "knowledge", "--rows", "cubic"}, 2, "no row 'cubic'");
+  expect_refused({"study", "knowledge", "--rows", "cubic"}, 2, "unknown row 'cubic'; available: none, vanilla");
   expect_refused({"study", "knowledge", "--recipe", "soup"}, 2, "course, questions");
   expect_refused({"study", "--resume", folder.path()}, 1, "no study in");
   expect_refused({"study", "knowledge", "--data", folder.path(), "--out", folder / "x"}, 1, "no wiki.txt in");

@@ -134,7 +134,7 @@ TEST_F(Trained, MapsInEveryFormat) {
     sum += std::stod(row.substr(at + 1));
   EXPECT_NEAR(sum, 1, 1e-3);
   expect_refused({"map", run(), "--input", "abcd", "--out", *folder_ / "m.pdf"}, 2, ".png, .svg, .html or .csv");
-  expect_refused({"map", run(), "--input", "abcd", "--head", "4"}, 2, "available: cross layer 0 heads 0 to 0");
+  expect_refused({"map", run(), "--input", "abcd", "--head", "4"}, 2, "--head 4: there is 1 head, number 0");
   expect_refused({"map", run(), "--input", ""}, 2, "the input is empty");
   expect_refused({"map", run()}, 2, "--input");
 }
@@ -173,7 +173,7 @@ TEST_F(Trained, ForeignAndDamagedCheckpoints) {
 
 TEST(Training, WrongUsage) {
   expect_refused({"train"}, 2, "give a task to train: reverse");
-  expect_refused({"train", "revrse"}, 2, "unknown task 'revrse'; available: reverse");
+  expect_refused({"train", "revrse"}, 2, "unknown task 'revrse' (did you mean 'reverse'?); available: reverse");
   expect_refused({"train", "reverse", "--attention", "psychic"}, 2, "is not one of: none, mean, dot, scaled-dot");
   expect_refused({"train", "reverse", "--hidden", "0"}, 2, "--hidden: '0' is not a whole number between 1 and");
   expect_refused({"train", "reverse", "--hidden", "-3"}, 2, "--hidden");

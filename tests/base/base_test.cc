@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "qkv/base/rng.h"
 #include "qkv/base/settings.h"
 #include "qkv/base/shape.h"
+#include "qkv/base/wording.h"
 
 namespace qkv {
 namespace {
@@ -137,7 +139,7 @@ TEST(Settings, DeclareSetGet) {
 TEST(Settings, APresetChangesWhatNobodySet) {
   Settings s;
   s.choice("model", "a", {"a", "b", "c"}, "").integer("layers", 1, "").number("lr", 1, "");
-  s.when("model", "b", "layers", "3").when("model", "b", "lr", "0.5").when("model", "c", "lr", "0.25");
+  s.when({"model"}, "b", "layers", "3").when({"model"}, "b", "lr", "0.5").when({"model"}, "c", "lr", "0.25");
   s.set("model", "b");
   EXPECT_EQ(s.get_integer("layers"), 3);
   EXPECT_EQ(s.get_number("lr"), 0.5);
@@ -145,8 +147,65 @@ TEST(Settings, APresetChangesWhatNobodySet) {
   s.set("model", "c");
   EXPECT_EQ(s.get_integer("layers"), 1);
   EXPECT_EQ(s.get_number("lr"), 2);
-  EXPECT_THROW(s.when("model", "b", "width", "3"), ConfigError);
-  EXPECT_THROW(s.when("model", "b", "layers", "many"), ConfigError);
+  EXPECT_THROW(s.when({"model"}, "b", "width", "3"), ConfigError);
+  EXPECT_THROW(s.when({"model"}, "b", "layers", "many"), ConfigError);
+}
+
+TEST(Settings, APresetHoldsWhileSeveralOptionsAreAsItSays) {
+  Settings s;
+  s.choice("model", "a", {"a", "b"}, "").path("data", "", "").path("file", "", "").integer("width", 512, "");
+  s.when({"model"}, "b", "width", "256").when({"data", "file"}, "", "width", "64");
+  EXPECT_EQ(s.get_integer("width"), 64);  // nothing was given: the small one, at once
+  s.set("model", "b");
+  EXPECT_EQ(s.get_integer("width"), 64);  // of two that hold, the last
+  s.set("file", "x.txt");
+  EXPECT_EQ(s.get_integer("width"), 256);
+  s.set("model", "a");
+  EXPECT_EQ(s.get_integer("width"), 512);
+  s.set("width", "7");
+  s.set("file", "");
+  EXPECT_EQ(s.get_integer("width"), 7);
+}
+
+TEST(Settings, BelongToTheGroupTheyWereDeclaredIn) {
+  Settings s;
+  s.integer("a", 1, "").group("data").integer("b", 1, "").group("model").integer("c", 1, "");
+  EXPECT_EQ(s.all()[0].group, "");
+  EXPECT_EQ(s.all()[1].group, "data");
+  EXPECT_EQ(s.all()[2].group, "model");
+  Settings more;
+  more.group("training").include(s);
+  EXPECT_EQ(more.all()[2].group, "model");
+}
+
+TEST(Wording, TheNearestNameIsOneThatSomebodyCouldHaveMeant) {
+  const std::vector<std::string> names{"train", "compare", "study", "eval", "scaled-dot", "dot"};
+  EXPECT_EQ(nearest_name("tarin", names), "train");
+  EXPECT_EQ(nearest_name("trian", names), "train");
+  EXPECT_EQ(nearest_name("comparee", names), "compare");
+  EXPECT_EQ(nearest_name("comp", names), "compare");
+  EXPECT_EQ(nearest_name("Train", names), "train");
+  EXPECT_EQ(nearest_name("dott", names), "dot");
+  EXPECT_EQ(nearest_name("scaled_dot", names), "scaled-dot");
+  EXPECT_EQ(nearest_name("x", names), "");
+  EXPECT_EQ(nearest_name("", names), "");
+  EXPECT_EQ(nearest_name("banana", names), "");
+  EXPECT_EQ(nearest_name(std::string(1000000, 't'), names), "");
+  EXPECT_EQ(did_you_mean("evla", names), " (did you mean 'eval'?)");
+  EXPECT_EQ(did_you_mean("banana", names), "");
+}
+
+TEST(Wording, RangesAreAsPeopleWriteThem) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(range_text("a whole number", 1, 65536), "a whole number between 1 and 65,536");
+  EXPECT_EQ(range_text("a whole number", 1, 1e9), "a whole number between 1 and 1,000,000,000");
+  EXPECT_EQ(range_text("a number", 1e-6, 1), "a number between 0.000001 and 1");
+  EXPECT_EQ(range_text("a number", 0, kInfinity), "a number of at least 0");
+  EXPECT_EQ(range_text("a number", -kInfinity, 9999), "a number of at most 9999");
+  EXPECT_EQ(range_text("a number", -kInfinity, kInfinity), "a number");
+  EXPECT_EQ(plain_number(-12345.5), "-12,345.5");
+  EXPECT_EQ(plain_number(100000), "100,000");
+  EXPECT_EQ(plain_number(1e20), "1e+20");
 }
 
 TEST(Settings, ClientsSetOnlyWhatIsOpenedToThemAndNeverAPath) {

@@ -63,8 +63,7 @@ TEST(JsonDoor, GettersCheckKindAndRange) {
   EXPECT_EQ(o.text("t"), "text");
   EXPECT_TRUE(o.flag("f"));
   const auto error = [&](auto&& read) { return message_of<JsonError>(read); };
-  EXPECT_EQ(error([&] { o.integer("n"); }),
-            "s.json: 'n' is -5, expected a whole number between 0 and 9223372036854775807");
+  EXPECT_EQ(error([&] { o.integer("n"); }), "s.json: 'n' is -5, expected a whole number of at least 0");
   EXPECT_NE(error([&] { o.integer("big"); }), "");
   EXPECT_NE(error([&] { o.integer("huge"); }), "");
   EXPECT_NE(error([&] { o.integer("x"); }), "");
@@ -77,7 +76,7 @@ TEST(JsonDoor, GettersCheckKindAndRange) {
   EXPECT_EQ(error([&] { o.numbers("l"); }), "s.json: 'l' is 'a', expected a number");
   EXPECT_EQ(error([&] { o.numbers("o"); }), "s.json: 'o' is an object, expected a list");
   EXPECT_EQ(error([&] { o.object("o").integer("seed"); }),
-            "s.json: 'o.seed' is -1, expected a whole number between 0 and 9223372036854775807");
+            "s.json: 'o.seed' is -1, expected a whole number of at least 0");
   EXPECT_EQ(error([&] { o.object("l"); }), "s.json: 'l' is not a JSON object");
   EXPECT_EQ(error([&] { o.number("lost"); }), "s.json: 'lost' is missing");
   EXPECT_EQ(error([&] { JsonObject(json.at("l"), "l.json"); }), "l.json: not a JSON object");

@@ -132,6 +132,13 @@ TEST(Progress, UnknownTotalsResumesAndNarrowTerminals) {
   EXPECT_LT(display_width(line.substr(1, line.find('\x1b') - 1)), 30);
 }
 
+TEST(Progress, TheTimeLeftStaysWhenTheLineIsFull) {
+  FakeProgress p(100, {.width = 80, .tty = true}, "");
+  EXPECT_EQ(p.step(4, 25, "epoch 12/30  loss 0.123  12.3k tokens/s of the training"),
+            "\rtrain  ██████                    25%  0:12 left  epoch 12/30  loss 0.123\x1b[K");
+  EXPECT_EQ(p.step(8, 50, std::string(90, 'n')), "\rtrain  ████████████              50%  0:08 left\x1b[K");
+}
+
 TEST(Progress, Formats) {
   EXPECT_EQ(format_duration(0), "0:00");
   EXPECT_EQ(format_duration(6.2), "0:07");

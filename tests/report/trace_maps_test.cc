@@ -42,7 +42,9 @@ TEST(PictureMaps, ShowPatchesLayerByLayer) {
     EXPECT_NEAR(maps[0].values[0], maps[0].values[1], 1e-6);
   }
   EXPECT_EQ(maps_of(pictured(1), {.site = "self", .layer = 1, .head = 0}).size(), 1u);
-  EXPECT_NE(message_of<ConfigError>([] { maps_of(pictured(1), {.site = "", .layer = 7, .head = -1}); }).find("layer 1"),
+  EXPECT_NE(message_of<ConfigError>([] {
+              maps_of(pictured(1), {.site = "", .layer = 7, .head = -1});
+            }).find("there are 2 layers, 0 to 1"),
             std::string::npos);
 }
 

@@ -115,6 +115,37 @@ TEST_F(ApiTest, ListsRunsWithWhatIsWrongWithThem) {
   EXPECT_EQ(runs[3]["error"], "there was no memory for it");
 }
 
+TEST_F(ApiTest, RunsOfAComparisonGoByTheirPlaceBelowTheRoot) {
+  namespace fs = std::filesystem;
+  const testing::TempFolder root, outside;
+  make_folders(root / "compare-reverse");
+  write_file_atomic(root / "compare-reverse/compare.json", std::string_view("{}"));
+  fs::copy(*folder_ / "good", root / "compare-reverse/multi-head", fs::copy_options::recursive);
+  fs::copy(*folder_ / "good", outside / "secret", fs::copy_options::recursive);
+  fs::create_directory_symlink(outside.path(), root / "way-out");
+  const auto with = [&](const std::vector<std::string>& paths, const std::string& id) {
+    ModelStore models(paths, root.path());
+    TraceStore traces(models);
+    Router router;
+    add_api(router, {models, traces, trainings_, {}});
+    const json runs = json::parse(router.answer(make_request("GET", "/api/runs")).body)["runs"];
+    EXPECT_EQ(runs.size(), 2u) << runs.dump();  // and the training that failed
+    EXPECT_EQ(runs[0]["id"], id);
+    EXPECT_EQ(runs[0]["group"], "compare-reverse");
+    const auto status = [&](const std::string& target) { return router.answer(make_request("GET", target)).status; };
+    EXPECT_EQ(status("/api/runs/compare-reverse%2Fmulti-head/metrics"), 200);
+    for (const char* wrong :
+         {"compare-reverse", "way-out%2Fsecret", "compare-reverse%2F..%2Fcompare-reverse%2Fmulti-head",
+          "compare-reverse%2F%2Fmulti-head", ".%2Fcompare-reverse%2Fmulti-head", "%2Fetc"}) {
+      EXPECT_EQ(status(std::string("/api/runs/") + wrong + "/metrics"), 404) << wrong;
+    }
+    const json body{{"model", id}, {"input", "abcd"}};
+    EXPECT_EQ(router.answer(make_request("POST", "/api/trace", body.dump())).status, 200);
+  };
+  with({}, "compare-reverse/multi-head");
+  with({root / "compare-reverse"}, "compare-reverse/multi-head");
+}
+
 TEST_F(ApiTest, AnOutputMayBeMadeToBeginOtherwise) {
   const json free = post("/api/trace", R"({"model": "good", "input": "abcd"})");
   const json other = free["candidates"][1][1];  // second choice for the second letter

@@ -19,6 +19,8 @@ TEST(MakeRequest, DecodesPathAndQuery) {
   EXPECT_EQ(r.get("z"), "a b");
   EXPECT_EQ(r.get("absent", "none"), "none");
   EXPECT_EQ(make_request("HEAD", "/").method, "GET");
+  const Request nested = make_request("GET", "/api/runs/compare%2Fdot/metrics");
+  EXPECT_EQ(nested.segments, (std::vector<std::string>{"api", "runs", "compare/dot", "metrics"}));
 }
 
 TEST(MakeRequest, RefusesWhatIsNoPath) {

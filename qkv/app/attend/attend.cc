@@ -47,54 +47,46 @@ struct Options {
   bool json = false;
 };
 
-void add_files(CLI::App& cli, const char* group,
+void add_files(Cli& cli, const char* group,
                const std::vector<std::tuple<const char*, std::string*, const char*>>& files) {
-  for (const auto& [name, path, help] : files) cli.add_option(name, *path, help)->group(group)->type_name("FILE");
+  for (const auto& [name, path, help] : files) cli.text(name, *path, "FILE", help).in(group);
 }
 
-void add_inputs(CLI::App& cli, AttendPaths& p, AttendRequest& r) {
-  add_files(cli, "Arrays",
-            {{"--q", &p.q, "queries"},
-             {"--k", &p.k, "keys"},
-             {"--v", &p.v, "values"},
-             {"--past-k", &p.past_k, "keys before k, [B,Hkv,P,D]; query 0 is then at key P"},
+void add_inputs(Cli& cli, AttendPaths& p, AttendRequest& r) {
+  const char* group = "Arrays";
+  cli.text("--q", p.q, "FILE", "queries").in(group).required();
+  cli.text("--k", p.k, "FILE", "keys").in(group).required();
+  cli.text("--v", p.v, "FILE", "values").in(group).required();
+  add_files(cli, group,
+            {{"--past-k", &p.past_k, "keys before k, [B,Hkv,P,D]; query 0 is then at key P"},
              {"--past-v", &p.past_v, "values before v, [B,Hkv,P,Dv]"}});
-  for (const char* name : {"--q", "--k", "--v"}) cli.get_option(name)->required();
-  const auto add = [&](const char* name, int64_t& value, const char* help) {
-    cli.add_option(name, value, help)->group("Arrays")->type_name("N")->check(silent(CLI::Range(1, 1 << 30)));
-  };
-  add("--heads", r.heads, "query heads of [B,L,H·D] arrays [1]");
-  add("--kv-heads", r.kv_heads, "key and value heads of such arrays [as --heads]");
+  cli.integer("--heads", r.heads, "query heads of [B,L,H·D] arrays [1]", 1, 1 << 30).in(group);
+  cli.integer("--kv-heads", r.kv_heads, "key and value heads of such arrays [as --heads]", 1, 1 << 30).in(group);
 }
 
-void add_rule(CLI::App& cli, Options& o) {
+void add_rule(Cli& cli, Options& o) {
   AttendRequest& r = o.request;
   const char* group = "Scores and weights";
-  cli.add_option("--scale", o.scale, "factor of q·k [1/√D]")->group(group)->type_name("X");
-  cli.add_option("--beta", o.beta, "the same under its other name, inverse temperature")->group(group)->type_name("X");
-  add_choice(cli, "--score", r.score)->group(group);
-  cli.add_option("--softcap", r.softcap, "c·tanh(z/c) on the scores, before masks; 0: none [0]")
-      ->group(group)
-      ->type_name("X");
-  add_choice(cli, "--normaliser", r.normaliser)->group(group);
+  cli.number("--scale", o.scale, "factor of q·k [1/√D]").in(group);
+  cli.number("--beta", o.beta, "the same under its other name, inverse temperature").in(group);
+  cli.choice("--score", r.score).in(group);
+  cli.number("--softcap", r.softcap, "c·tanh(z/c) on the scores, before masks; 0: none [0]").in(group);
+  cli.choice("--normaliser", r.normaliser).in(group);
   group = "Which keys a query sees";
-  cli.add_flag("--causal", r.causal, "query i sees key j only if j ≤ i + P")->group(group);
-  for (const auto& [name, value, help] :
-       {std::tuple<const char*, int64_t*, const char*>{"--window-left", &r.window_left, "at most N keys back [all]"},
-        {"--window-right", &r.window_right, "at most N keys ahead [all]"}}) {
-    cli.add_option(name, *value, help)->group(group)->type_name("N")->check(silent(CLI::Range(-1, 1 << 30)));
-  }
+  cli.flag("--causal", r.causal, "query i sees key j only if j ≤ i + P").in(group);
+  cli.integer("--window-left", r.window_left, "at most N keys back [all]", -1, 1 << 30).in(group);
+  cli.integer("--window-right", r.window_right, "at most N keys ahead [all]", -1, 1 << 30).in(group);
   add_files(cli, group,
             {{"--mask", &o.paths.mask,
-              "bool (True = takes part) or float (added), broadcast to\n[B,H,Lq,Lk]; keys past a shorter "
+              "bool (True = takes part) or float (added), broadcast to [B,H,Lq,Lk]; keys past a shorter "
               "last axis are hidden"},
              {"--valid-lens", &o.paths.valid_lens, "number of visible keys, int [B] or [B,Lq]"},
              {"--kv-lens", &o.paths.kv_lens,
-              "filled length of an external cache k, v, int [B]:\nhides the rest; the last query is at its "
+              "filled length of an external cache k, v, int [B]: hides the rest; the last query is at its "
               "end"}});
 }
 
-void add_outputs(CLI::App& cli, Options& o) {
+void add_outputs(Cli& cli, Options& o) {
   AttendPaths& p = o.paths;
   const char* group = "Results";
   add_files(cli, group,
@@ -102,10 +94,10 @@ void add_outputs(CLI::App& cli, Options& o) {
              {"--present-k", &p.present_k, "past and new keys together, [B,Hkv,P+Lk,D]"},
              {"--present-v", &p.present_v, "past and new values together"},
              {"--scores", &p.scores, "scores or weights, [B,H,Lq,Lk]"}});
-  add_choice(cli, "--scores-stage", o.stage)->group(group);
+  cli.choice("--scores-stage", o.stage).in(group);
   add_files(
       cli, group,
-      {{"--stats", &p.stats, "JSON: log-sum-exp, entropy, largest weight, its key and\nmean distance of every row"},
+      {{"--stats", &p.stats, "JSON: log-sum-exp, entropy, largest weight, its key and mean distance of every row"},
        {"--map", &p.map, "heat map of the weights, .png or .svg"}});
   add_files(cli, "Backward",
             {{"--grad-out", &p.grad_out, "gradient of the output, in its shape"},
@@ -114,18 +106,8 @@ void add_outputs(CLI::App& cli, Options& o) {
              {"--grad-v", &p.grad_v, "gradient of v"}});
 }
 
-void check_names(const CLI::App& cli) {
-  for (const CLI::Option* option : cli.get_options()) {
-    if (option->get_type_name() != "FILE") continue;
-    for (const std::string& path : option->results()) {
-      if (path.empty()) throw ConfigError(option->get_name() + " needs a file name");
-    }
-  }
-}
-
-void check_usage(const CLI::App& cli, const Options& o) {
-  check_names(cli);
-  const auto given = [&](const char* name) { return cli.count(name) > 0; };
+void check_usage(const Cli& cli, const Options& o) {
+  const auto given = [&](const char* name) { return cli.given(name); };
   const auto together = [&](const char* a, const char* b) {
     if (given(a) != given(b)) throw ConfigError(std::string(a) + " and " + b + " must be given together");
   };
@@ -159,9 +141,9 @@ void check_usage(const CLI::App& cli, const Options& o) {
   }
 }
 
-void settle(const CLI::App& cli, Options& o) {
-  if (cli.count("--scale") > 0) o.request.scale = o.scale;
-  if (cli.count("--beta") > 0) o.request.scale = o.beta;
+void settle(const Cli& cli, Options& o) {
+  if (cli.given("--scale")) o.request.scale = o.scale;
+  if (cli.given("--beta")) o.request.scale = o.beta;
 }
 
 void compute(Options& o) {
@@ -185,15 +167,14 @@ void compute(Options& o) {
 }  // namespace
 
 int run_attend(const Arguments& arguments) {
-  CLI::App cli(kAbout, "attend");
+  Cli cli(kAbout, "attend");
   Options options;
   add_inputs(cli, options.paths, options.request);
   add_rule(cli, options);
   add_outputs(cli, options);
-  cli.add_flag("--json", options.json, "print the summary as JSON")->group("Results");
-  add_threads(cli);
+  cli.flag("--json", options.json, "print the summary as JSON").in("Results");
   cli.footer(kExamples);
-  if (!parse(cli, arguments)) return 0;
+  if (!cli.parse(arguments)) return 0;
   check_usage(cli, options);
   settle(cli, options);
   compute(options);

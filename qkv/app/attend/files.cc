@@ -28,11 +28,25 @@ Tensor tensor_of(const NpyArray& array) {
   return t;
 }
 
-Tensor load_tensor(const std::string& path) { return path.empty() ? Tensor() : tensor_of(load_npy(path)); }
+/// load_npy with what to do about a table of text.
+NpyArray load_array(const std::string& path) {
+  for (const char* ending : {".csv", ".tsv", ".txt"}) {
+    if (!path.ends_with(ending)) continue;
+    const char* comma = path.ends_with(".csv") ? ", delimiter=','" : "";
+    throw ConfigError(path +
+                      " is text; arrays are .npy files, which NumPy writes: python3 -c \"import numpy as np; "
+                      "np.save('" +
+                      path.substr(0, path.size() - 4) + ".npy', np.loadtxt('" + path + "'" + comma +
+                      ")[None, None])\" ([B,H,L,D])");
+  }
+  return load_npy(path);
+}
+
+Tensor load_tensor(const std::string& path) { return path.empty() ? Tensor() : tensor_of(load_array(path)); }
 
 Lengths load_lengths(const std::string& path) {
   if (path.empty()) return {};
-  const NpyArray array = load_npy(path);
+  const NpyArray array = load_array(path);
   if (is_float(array.type) || array.type == NpyType::kBool) {
     throw IoError(path + ": " + type_name(array.type) + " array; lengths must be integers");
   }
@@ -43,7 +57,7 @@ Lengths load_lengths(const std::string& path) {
 
 void load_mask(const std::string& path, AttendRequest& request) {
   if (path.empty()) return;
-  const NpyArray array = load_npy(path);
+  const NpyArray array = load_array(path);
   if (array.shape.numel() == 0) throw ShapeError("[attend] " + path + " is empty: " + array.shape.str());
   if (array.type == NpyType::kBool) {
     request.mask = bool_mask(array.to_bool(), array.shape);

@@ -67,7 +67,7 @@ BoolMask load_mask(const std::string& text) {
   return bool_mask(std::move(values), m.shape());
 }
 
-void add_matrices(CLI::App& cli, Options& o) {
+void add_matrices(Cli& cli, Options& o) {
   const std::tuple<const char*, std::string*, const char*> matrices[] = {
       {"--x", &o.x, "tokens: queries, keys and values unless given"},
       {"--q", &o.q, "queries, one per row"},
@@ -79,47 +79,34 @@ void add_matrices(CLI::App& cli, Options& o) {
       {"--wo", &o.w_o, "projection of the output"},
       {"--d-out", &o.d_out, "gradient of the output [ones]"}};
   for (const auto& [name, text, help] : matrices) {
-    cli.add_option(name, *text, help)->group("Own matrices")->type_name("MATRIX");
+    cli.text(name, *text, "MATRIX", help).in("Own matrices");
   }
-  cli.add_option("--heads", o.heads, "heads the projections' columns are cut into [1]")
-      ->group("Own matrices")
-      ->type_name("N")
-      ->check(silent(CLI::Range(1, 64)));
+  cli.integer("--heads", o.heads, "heads the projections' columns are cut into [1]", 1, 64).in("Own matrices");
 }
 
-void add_rule(CLI::App& cli, Options& o) {
+void add_rule(Cli& cli, Options& o) {
   const char* group = "Rule";
-  cli.add_option("--scale", o.scale, "factor of q·k [1/√D]")->group(group)->type_name("X");
-  cli.add_option("--beta", o.beta, "the same, inverse temperature")->group(group)->type_name("X");
-  add_choice(cli, "--score", o.score)->group(group);
-  add_choice(cli, "--normaliser", o.normaliser)->group(group);
-  cli.add_option("--softcap", o.softcap, "c·tanh(z/c) on the scores")->group(group)->type_name("X");
-  cli.add_flag("--causal", o.causal, "query i sees keys up to i only")->group(group);
-  cli.add_option("--window-left", o.window_left, "at most N keys back")
-      ->group(group)
-      ->type_name("N")
-      ->check(silent(CLI::Range(-1, 64)));
-  cli.add_option("--window-right", o.window_right, "at most N keys ahead")
-      ->group(group)
-      ->type_name("N")
-      ->check(silent(CLI::Range(-1, 64)));
-  cli.add_option("--mask", o.mask, "1 = the query sees the key, 0 = hidden; [Lq,Lk]")
-      ->group(group)
-      ->type_name("MATRIX");
-  cli.add_option("--bias", o.bias, "added to the scores; [Lq,Lk]")->group(group)->type_name("MATRIX");
+  cli.number("--scale", o.scale, "factor of q·k [1/√D]").in(group);
+  cli.number("--beta", o.beta, "the same, inverse temperature").in(group);
+  cli.choice("--score", o.score).in(group);
+  cli.choice("--normaliser", o.normaliser).in(group);
+  cli.number("--softcap", o.softcap, "c·tanh(z/c) on the scores").in(group);
+  cli.flag("--causal", o.causal, "query i sees keys up to i only").in(group);
+  cli.integer("--window-left", o.window_left, "at most N keys back", -1, 64).in(group);
+  cli.integer("--window-right", o.window_right, "at most N keys ahead", -1, 64).in(group);
+  cli.text("--mask", o.mask, "MATRIX", "1 = the query sees the key, 0 = hidden; [Lq,Lk]").in(group);
+  cli.text("--bias", o.bias, "MATRIX", "added to the scores; [Lq,Lk]").in(group);
 }
 
-void add_output(CLI::App& cli, Options& o) {
+void add_output(Cli& cli, Options& o) {
   const char* group = "Output";
-  cli.add_option("--digits", o.digits, "decimals of computed numbers [6]")
-      ->group(group)
-      ->type_name("N")
-      ->check(silent(CLI::Range(0, 15)));
-  cli.add_flag("--json", o.json, "as JSON, all digits; hidden scores are null")->group(group);
-  cli.add_flag("--latex", o.latex, "as LaTeX")->group(group)->excludes("--json");
+  cli.integer("--digits", o.digits, "decimals of computed numbers [6]", 0, 15).in(group);
+  cli.flag("--json", o.json, "as JSON, all digits; hidden scores are null").in(group);
+  cli.flag("--latex", o.latex, "as LaTeX; not with --json").in(group);
 }
 
 void print(const Explanation& e, const Options& o) {
+  if (o.json && o.latex) throw ConfigError("--latex and --json cannot be combined");
   const std::string text = o.json    ? explanation_json(e)
                            : o.latex ? explanation_latex(e, o.digits)
                                      : explanation_text(e, o.digits);
@@ -127,23 +114,22 @@ void print(const Explanation& e, const Options& o) {
 }
 
 int run_block(const Arguments& arguments) {
-  CLI::App cli("Every number of a Transformer block of a tiny model, forward, in double precision.", "explain block");
+  Cli cli("Every number of a Transformer block of a tiny model, forward, in double precision.", "explain block");
   Options o;
   std::string norm = "post";
   BlockInput block;
-  cli.add_option("--norm", norm, "layer norm after each sublayer (post) or before it (pre) [post]")
-      ->type_name("WHERE")
-      ->check(silent(CLI::IsMember({"post", "pre"})));
-  cli.add_flag("--causal", block.causal, "a token sees itself and those before it only");
+  cli.choice("--norm", norm, "WHERE", "layer norm after each sublayer (post) or before it (pre) [post]",
+             {"post", "pre"});
+  cli.flag("--causal", block.causal, "a token sees itself and those before it only");
   add_output(cli, o);
-  if (!parse(cli, arguments)) return 0;
+  if (!cli.parse(arguments)) return 0;
   block.pre_norm = norm == "pre";
   print(explain_block(block), o);
   return 0;
 }
 
-void check_usage(const CLI::App& cli, const Options& o) {
-  const auto given = [&](const char* name) { return cli.count(name) > 0; };
+void check_usage(const Cli& cli, const Options& o) {
+  const auto given = [&](const char* name) { return cli.given(name); };
   bool own = false;
   for (const char* name : {"--x", "--q", "--k", "--v", "--wq", "--wk", "--wv", "--wo", "--heads"})
     own = own || given(name);
@@ -177,10 +163,10 @@ ExplainInput own_input(const Options& o) {
   return in;
 }
 
-void set_rule(const CLI::App& cli, const Options& o, ScoreRule& rule) {
+void set_rule(const Cli& cli, const Options& o, ScoreRule& rule) {
   if (o.score == Score::dot) rule.scale = 1.0;
-  if (cli.count("--scale") > 0) rule.scale = o.scale;
-  if (cli.count("--beta") > 0) rule.scale = o.beta;
+  if (cli.given("--scale")) rule.scale = o.scale;
+  if (cli.given("--beta")) rule.scale = o.beta;
   rule.normaliser = o.normaliser;
   rule.softcap = o.softcap;
   rule.causal = o.causal;
@@ -222,15 +208,15 @@ ExplainInput builtin_example(const std::string& name) {
 
 int run_explain(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "block") return run_block({arguments.begin() + 1, arguments.end()});
-  CLI::App cli(kAbout, "explain");
+  Cli cli(kAbout, "explain");
   Options o;
-  cli.add_option("--example", o.example, "query, self or heads [query]")->type_name("NAME");
+  cli.text("--example", o.example, "NAME", "query, self or heads [query]");
   add_matrices(cli, o);
   add_rule(cli, o);
   add_output(cli, o);
-  cli.add_flag("--forward", o.forward_only, "leave out the backward part")->group("Output");
+  cli.flag("--forward", o.forward_only, "leave out the backward part").in("Output");
   cli.footer(kExamples);
-  if (!parse(cli, arguments)) return 0;
+  if (!cli.parse(arguments)) return 0;
   check_usage(cli, o);
   const bool own = !o.x.empty() || !o.q.empty();
   ExplainInput in = own ? own_input(o) : builtin_example(o.example);

@@ -128,9 +128,10 @@ std::optional<int64_t> number_of(const std::string& input, std::string_view set,
 }  // namespace
 
 void declare_image_data(Settings& s) {
-  s.path("data", "",
-         "folder of IDX files or of PNG files, one folder per class; shapes: generated; empty: Fashion-MNIST where "
-         "Debian installs it, else shapes")
+  s.group("data")
+      .path("data", "",
+            "folder of IDX files or of PNG files, one folder per class; shapes: generated; empty: Fashion-MNIST where "
+            "Debian installs it, else shapes")
       .integer("train-size", 0, "training and validation images together; 0: all there are (4,000 shapes)", 0, 1e9)
       .integer("validation-size", 5000, "of these, images kept for validation; at most a fifth", 1, 1e9)
       .open_to_clients({"train-size", "validation-size"});

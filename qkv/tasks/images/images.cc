@@ -283,7 +283,8 @@ Settings images_settings() {
   constexpr double kWidest = 65536;
   Settings s = training_settings();
   declare_image_data(s);
-  s.choice("attention", "multi-head", attention_names(true), "self-attention of the patches")
+  s.group("model")
+      .choice("attention", "multi-head", attention_names(true), "self-attention of the patches")
       .integer("patch", 0,
                "side of a patch in pixels, must divide the image's sides; 0: the largest up to 16 that cuts each side "
                "into four or more",
@@ -295,10 +296,11 @@ Settings images_settings() {
       .choice("pooling", "class", {"class", "mean"}, "what the class is read from: a class token or the patches' mean")
       .choice("positions", "learned", choices<Positions>([](const PositionsRow& row) { return row.added(); }),
               "positional encoding")
+      .number("dropout", 0, "dropout rate while training", 0, 0.95)
+      .group("training")
       .number("shown", 1,
               "fraction of the patches that training sees, drawn anew for each image: faster, and an augmentation",
               0.01, 1)
-      .number("dropout", 0, "dropout rate while training", 0, 0.95)
       .number("label-smoothing", 0.1, "label smoothing: fraction of the target spread over the classes", 0, 0.9)
       .integer("shift", 1, "augmentation: pixels an image may move in each direction", 0, 8192)
       .flag("flip", true, "augmentation: mirror every other image (not for digits)")

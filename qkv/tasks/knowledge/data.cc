@@ -86,7 +86,8 @@ void hold_back(KnowledgeCorpus& corpus, int64_t held) {
 }  // namespace
 
 void declare_knowledge_data(Settings& s) {
-  s.choice("stage", "pretrain", {"pretrain", "finetune"}, "read documents, or learn to answer questions")
+  s.group("data")
+      .choice("stage", "pretrain", {"pretrain", "finetune"}, "read documents, or learn to answer questions")
       .path("data", "", "folder with wiki.txt, birth_places_train.tsv and birth_dev.tsv; empty: invented people")
       .integer("held", 100, "held-out training pairs, to validate with", 0, 1e6)
       .number("span", 0.25, "fraction of a document that a random span hides on average", 0.01, 0.5)

@@ -11,6 +11,11 @@ namespace qkv {
 /// Stage "pretrain" reads documents with spans hidden; stage "finetune" learns to answer questions from the training
 /// pairs. The questions asked in the end are about other people: what is known of them was read in pretraining.
 Settings knowledge_settings();
+inline constexpr const char* kKnowledgeExamples =
+    "  qkv train knowledge --out runs/read                      reads about invented people\n"
+    "  qkv train knowledge --stage finetune --from runs/read    learns to answer, with that run's data and sizes\n"
+    "  qkv train knowledge --data birthplace                    real people; 'qkv study knowledge' does it all\n";
+
 inline constexpr const char* kKnowledgeAbout =
     "A character model reads short texts about people, and then learns to answer \"Where was … born?\" from training "
     "pairs. It is asked about people whom no training pair mentions: what it knows of them it has read. Read with "

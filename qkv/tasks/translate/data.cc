@@ -41,7 +41,8 @@ ParallelCorpus read_corpus(const Settings& s) {
 }  // namespace
 
 void declare_translation_data(Settings& s) {
-  s.path("data", "", "folder with train, val and test* in two languages (Multi30k layout); empty: generated text")
+  s.group("data")
+      .path("data", "", "folder with train, val and test* in two languages (Multi30k layout); empty: generated text")
       .text("source-lang", "de", "language translated from, as the files' names end")
       .text("target-lang", "en", "language translated to");
   for (const char* set : {"train", "val", "test"}) {

@@ -80,7 +80,8 @@ TokenBatch TranslationModel::mixed_inputs(const TokenBatch&, const TokenBatch&, 
 
 void declare_translation_model(Settings& s) {
   constexpr double kWidest = 65536;
-  s.choice("model", "rnn", {"rnn", "transformer"}, "family of the model; each has its own defaults")
+  s.group("model")
+      .choice("model", "rnn", {"rnn", "transformer"}, "family of the model; each has its own defaults")
       .choice("attention", "scaled-dot", attention_names(false), "attention of the decoder to the source")
       .integer("layers", 1, "layers on either side", 1, 64)
       .integer("heads", 8, "heads of multi-head attention", 1, 1024)
@@ -103,8 +104,8 @@ void declare_translation_model(Settings& s) {
       .open_to_clients({"model", "attention", "layers", "heads", "normaliser", "dropout", "cell", "placement",
                         "embedding", "hidden", "kq", "width", "inner", "self-attention", "norm", "positions", "longest",
                         "tying"});
-  s.when("model", "transformer", "attention", "multi-head").when("model", "transformer", "layers", "3");
-  s.when("model", "transformer", "dropout", "0.3");
+  s.when({"model"}, "transformer", "attention", "multi-head").when({"model"}, "transformer", "layers", "3");
+  s.when({"model"}, "transformer", "dropout", "0.3");
 }
 
 std::unique_ptr<TranslationModel> make_translation_model(const Settings& s, int64_t source_vocabulary,

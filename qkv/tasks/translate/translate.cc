@@ -363,11 +363,13 @@ Settings translate_settings() {
   Settings s = training_settings();
   declare_translation_model(s);
   declare_translation_data(s);
-  s.integer("batch-tokens", 4096, "source and target tokens in a batch", 1, 1e7)
+  s.group("training")
+      .integer("batch-tokens", 4096, "source and target tokens in a batch", 1, 1e7)
       .number("label-smoothing", 0.1, "label smoothing: fraction of the target spread over the vocabulary", 0, 0.9)
       .number("teacher-forcing", 1,
               "teacher forcing: probability that the decoder is fed the right token (recurrent model)", 0, 1)
       .flag("eval-bleu", true, "translate the validation set at each evaluation and keep the best by BLEU")
+      .group("output")
       .integer("beam", 5, "hypotheses kept when a test set is translated", 1, 100)
       .number("length-penalty", 1, "alpha of its length penalty", 0, 10)
       .open_to_clients({"batch-tokens", "label-smoothing", "teacher-forcing", "eval-bleu", "beam", "length-penalty"});
@@ -381,9 +383,14 @@ Settings translate_settings() {
                                     {"average", "4"}}) {
     s.set(name, value);
   }
-  s.when("model", "transformer", "epochs", "40")
-      .when("model", "transformer", "warmup", "1000")
-      .when("model", "transformer", "average", "8");
+  s.when({"model"}, "transformer", "epochs", "40")
+      .when({"model"}, "transformer", "warmup", "1000")
+      .when({"model"}, "transformer", "average", "8");
+  // The generated text is simple: a small model learns it in a minute.
+  for (const auto& [name, value] :
+       {std::pair{"hidden", "128"}, {"embedding", "64"}, {"width", "128"}, {"inner", "256"}, {"warmup", "100"}}) {
+    s.when({"data", "train-src"}, "", name, value);
+  }
   return s;
 }
 

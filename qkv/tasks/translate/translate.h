@@ -5,6 +5,12 @@
 
 namespace qkv {
 
+inline constexpr const char* kTranslateExamples =
+    "  qkv train translate                       generated German, a small model: a minute or so\n"
+    "  qkv train translate --data multi30k       real text, the full model\n"
+    "  qkv train translate --model transformer   another family, with its own defaults\n"
+    "  qkv train translate --train-src a.de --train-tgt a.en --val-src b.de --val-tgt b.en\n";
+
 inline constexpr const char* kTranslateAbout =
     "A sentence of one language is read, its translation is written token by token. Without attention the decoder "
     "knows only what fits into one state; with the mean of the source states it knows which words there were; with "

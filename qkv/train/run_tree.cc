@@ -1,0 +1,164 @@
+// Finding, removing and renaming runs.
+#include "qkv/train/run_tree.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "qkv/base/error.h"
+#include "qkv/base/names.h"
+#include "qkv/base/utf8.h"
+#include "qkv/base/wording.h"
+#include "qkv/io/file.h"
+#include "qkv/train/run_folder.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 8;  // folders below the root that are looked into
+
+/// Folders directly below, by name: no links, nothing that is being set up.
+std::vector<std::string> folders_in(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    std::error_code unreadable;
+    const bool link = fs::is_symlink(it->symlink_status(unreadable));
+    if (!link && it->is_directory(unreadable) && temporary_owner(name) == 0) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void find_below(const std::string& root, const std::string& below, const std::string& group, int depth,
+                std::vector<FoundRun>& found) {
+  for (const std::string& name : folders_in(fs::path(root) / below)) {
+    const std::string id = below.empty() ? name : below + "/" + name, path = (fs::path(root) / id).string();
+    const FolderKind kind = folder_kind(path);
+    if (kind == FolderKind::run) {
+      found.push_back({id, path, group});
+    } else if (depth < kDeepest) {
+      find_below(root, id, kind == FolderKind::other ? group : id, depth + 1, found);
+    }
+  }
+}
+
+std::string without_slash(const std::string& path) {
+  const size_t last = path.find_last_not_of('/');
+  return last == std::string::npos ? path : path.substr(0, last + 1);
+}
+
+/// Throws unless everything in a run's, comparison's or study's folder belongs to it, and locks its runs.
+std::vector<std::shared_ptr<void>> claimed(const std::string& path) {
+  const FolderKind kind = folder_kind(path);
+  std::error_code error;
+  if (kind == FolderKind::other || fs::is_symlink(fs::symlink_status(path, error))) {
+    throw IoError(path + " is no run, comparison or study" + (kind == FolderKind::other ? "" : " but a link to one") +
+                  ": it is left alone; 'qkv runs' lists what there is");
+  }
+  std::vector<FoundRun> runs = find_runs(path);
+  for (const std::string& name : folders_in(path)) {
+    const bool part = kind == FolderKind::run ? name == "checkpoints"
+                                              : std::any_of(runs.begin(), runs.end(), [&](const FoundRun& run) {
+                                                  return run.id == name || run.id.starts_with(name + "/");
+                                                });
+    if (!part) throw IoError(path + " also holds the folder " + name + ", which is no part of it: it is left alone");
+  }
+  if (kind == FolderKind::run) runs = {{"", path, ""}};
+  std::vector<std::shared_ptr<void>> locked;
+  for (const FoundRun& run : runs) locked.push_back(lock_folder(run.path));
+  return locked;
+}
+
+/// The comparison or study that a run belongs to; "" for one alone.
+std::string group_around(const std::string& path) {
+  fs::path above = fs::path(path).parent_path();
+  for (int up = 0; up < kDeepest && !above.empty(); ++up, above = above.parent_path()) {
+    const FolderKind kind = folder_kind(above.string());
+    if (kind == FolderKind::comparison || kind == FolderKind::study) return above.string();
+    if (above == above.parent_path()) break;
+  }
+  return "";
+}
+
+/// The run whose name is nearest to that of `path`, beside it or anywhere below runs/; "" when none is near.
+std::string run_meant_by(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  std::vector<std::string> paths, names;
+  for (const std::string& name : folders_in(parent.empty() ? "." : parent)) {
+    if (folder_kind((parent / name).string()) == FolderKind::run) paths.push_back((parent / name).string());
+  }
+  for (const FoundRun& run : find_runs("runs")) paths.push_back(run.path);
+  for (const std::string& run : paths) names.push_back(fs::path(run).filename().string());
+  const std::string nearest = nearest_name(path.filename().string(), names);
+  const auto found = std::find(names.begin(), names.end(), nearest);
+  return found == names.end() ? "" : paths[static_cast<size_t>(found - names.begin())];
+}
+
+}  // namespace
+
+FolderKind folder_kind(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path + "/config.json", error)) return FolderKind::run;
+  if (fs::exists(path + "/" + kComparisonRecord, error)) return FolderKind::comparison;
+  return fs::exists(path + "/" + kStudyRecord, error) ? FolderKind::study : FolderKind::other;
+}
+
+const char* name_of(FolderKind kind) {
+  static constexpr const char* kNames[] = {"folder", "run", "comparison", "study"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::vector<FoundRun> find_runs(const std::string& root) {
+  std::vector<FoundRun> found;
+  const FolderKind kind = folder_kind(root);
+  if (kind == FolderKind::run) return found;
+  find_below(root, "", "", 0, found);
+  std::sort(found.begin(), found.end(), [](const FoundRun& a, const FoundRun& b) { return a.id < b.id; });
+  return found;
+}
+
+std::string not_a_run(const std::string& path) {
+  const FolderKind kind = folder_kind(path);
+  if (kind == FolderKind::comparison || kind == FolderKind::study) {
+    std::vector<std::string> ids;
+    for (const FoundRun& run : find_runs(path)) ids.push_back(run.id);
+    const std::string is = without_slash(path) + " is a " + name_of(kind);
+    if (ids.empty()) return is + " that has no run yet";
+    return is + "; its runs: " + listed(ids) + ": give one, as in " + without_slash(path) + "/" + ids.back();
+  }
+  const std::string meant = run_meant_by(without_slash(path));
+  std::error_code error;
+  return "no run in " + path + (fs::exists(path, error) ? ": there is no config.json" : "") +
+         (meant.empty() ? "" : " (did you mean '" + meant + "'?)") +
+         "; 'qkv runs' lists the runs there are, 'qkv train TASK' makes one";
+}
+
+void remove_runs(const std::string& path) {
+  const std::string folder = without_slash(path);
+  const std::vector<std::shared_ptr<void>> locked = claimed(folder);
+  remove_tree(folder);
+}
+
+std::string rename_runs(const std::string& path, const std::string& name) {
+  const std::string folder = without_slash(path);
+  const std::vector<std::shared_ptr<void>> locked = claimed(folder);
+  if (const std::string group = group_around(folder); !group.empty()) {
+    throw IoError(folder + " is part of " + group + ", which knows it by its name; rename that instead");
+  }
+  const fs::path target = name.find('/') == std::string::npos ? fs::path(folder).parent_path() / name : fs::path(name);
+  if (name.empty() || target.filename().empty() || target.filename() == "." || target.filename() == ".." ||
+      first_invalid_utf8(name) >= 0) {
+    throw ConfigError("'" + name + "' cannot be the name of a run");
+  }
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(target, error))) throw IoError(target.string() + " is there already");
+  fs::rename(folder, target, error);
+  if (error) throw IoError("cannot rename " + folder + " to " + target.string() + ": " + error.message());
+  return target.string();
+}
+
+}  // namespace qkv

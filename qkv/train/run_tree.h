@@ -1,0 +1,41 @@
+// Runs below a folder at any depth, alone or as parts of a comparison or a study.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace qkv {
+
+enum class FolderKind : uint8_t { other, run, comparison, study };
+/// By the record it holds: config.json, compare.json or study.json.
+FolderKind folder_kind(const std::string& path);
+/// "run", "comparison", "study", "folder".
+const char* name_of(FolderKind kind);
+
+/// The record of a folder of several runs.
+inline constexpr const char* kComparisonRecord = "compare.json";
+inline constexpr const char* kStudyRecord = "study.json";
+
+struct FoundRun {
+  std::string id;     // where it is below the root: "compare-reverse/dot"
+  std::string path;   // root/id
+  std::string group;  // the comparison or study it belongs to, by its place below the root; "" for a run alone
+};
+
+/// Every run below `root`, by id. A run holds no further runs; links are not followed; what is being set up is left
+/// out.
+std::vector<FoundRun> find_runs(const std::string& root);
+
+/// Why `path` cannot be opened as a run and what to do instead: "runs/compare-reverse is a comparison; its runs: none,
+/// dot", or that there is none, with the run that was probably meant.
+std::string not_a_run(const std::string& path);
+
+/// Removes a run, comparison or study. Throws IoError, and removes nothing, for anything else, for one that holds
+/// folders which are no part of it, and while it is being trained.
+void remove_runs(const std::string& path);
+/// Renames a run, comparison or study; `name` is its new name in the same folder, or a whole path. Throws as above, for
+/// a run that is part of a comparison or study, and when something of the new name is there. Returns the new path.
+std::string rename_runs(const std::string& path, const std::string& name);
+
+}  // namespace qkv
