@@ -13,8 +13,8 @@ rm -rf "$work" "$shared" "$subdirectory"
 mkdir -p "$work/app"
 export CCACHE_BASEDIR=$here
 launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=$here/tools/compile.sh
-# The same warnings, for the same reason.
-werror=-DQKV_WERROR=$(sed -n 's/^QKV_WERROR:[A-Z]*=//p' "$build/CMakeCache.txt")
+# The same options, for the same reason.
+hardening=-DQKV_HARDENING=$(sed -n 's/^QKV_HARDENING:[A-Z]*=//p' "$build/CMakeCache.txt")
 
 fail() {
   echo "check_install: $*" >&2
@@ -85,8 +85,7 @@ pkg_config() {
 }
 pkg_config pkg-config "$work/static"
 
-quietly shared-configure cmake -S "$here" -B "$shared" -G Ninja "$launcher" -DBUILD_SHARED_LIBS=ON -DQKV_PROGRAM=OFF \
-  "$werror"
+quietly shared-configure cmake -S "$here" -B "$shared" -G Ninja "$launcher" -DBUILD_SHARED_LIBS=ON -DQKV_PROGRAM=OFF
 quietly shared-build cmake --build "$shared"
 quietly shared-install cmake --install "$shared" --prefix "$work/shared"
 consumer find_package-shared "$work/app" "$work/find_package-shared" -DCMAKE_PREFIX_PATH="$work/shared"
@@ -101,5 +100,5 @@ quietly subdirectory-plain cmake -S "$work/parent" -B "$subdirectory" -G Ninja -
 if grep -E -- '-Werror|qkv/(app|serve|tasks)/|tests/' "$subdirectory/compile_commands.json" >/dev/null; then
   fail "add_subdirectory(qkv) builds more than the library, or with -Werror"
 fi
-consumer subdirectory "$work/parent" "$subdirectory" "$werror"
+consumer subdirectory "$work/parent" "$subdirectory" "$hardening"
 rm -rf "$shared" "$subdirectory"

@@ -24,7 +24,8 @@ constexpr int64_t kFloatLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 /// The first n < lanes elements at p; the other lanes are `fill`.
 HWY_INLINE FloatVec load_part(const float* p, int64_t n, float fill = 0.0f) {
   HWY_ALIGN float buffer[kFloatLanes];
-  std::fill(std::copy_n(p, n, buffer), buffer + kFloatLanes, fill);
+  hn::Store(hn::Set(FloatTag(), fill), FloatTag(), buffer);
+  std::copy_n(p, n, buffer);
   return hn::Load(FloatTag(), buffer);
 }
 
