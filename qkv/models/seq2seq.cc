@@ -171,7 +171,7 @@ Tensor Seq2Seq::decode(const Memory& memory, const TokenBatch& inputs, Context& 
     const double drop = ctx.training() ? config_.dropout : 0;
     const DecoderCells cells{config_.cell, decoder_, drop, drop > 0 ? ctx.next_seed() : 0};
     const DecoderResult run = recurrent_decoder(x, inputs.rows, cells, memory.plan, memory.initial);
-    trace_attention(run.queries, memory.plan.keys, memory.plan.rule, call, ctx);
+    trace_attention(run.queries, {memory.plan.keys, memory.plan.values}, memory.plan.rule, call, ctx);
     if (states) *states = run.state;
     return readout(run.out, run.context, x, ctx);
   }

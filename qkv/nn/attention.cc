@@ -78,30 +78,8 @@ Tensor attend(const Tensor& query, const AttentionPlan& plan, const AttentionCal
   rule.causal = call.causal;
   if (call.bias.defined()) rule.bias = call.bias;
   const Tensor q = project_queries(query, plan);
-  trace_attention(q, plan.keys, rule, call, ctx);
+  trace_attention(q, {plan.keys, plan.values}, rule, call, ctx);
   return context_of(q, call.queries, plan, rule);
-}
-
-void trace_attention(const Tensor& q, const Tensor& keys, const ScoreRule& rule, const AttentionCall& call,
-                     Context& ctx) {
-  if (!ctx.trace) return;
-  ScoreRule packed = rule;
-  packed.q_offsets = call.queries.offsets();
-  packed.k_offsets = call.memory.offsets();
-  if (packed.bias.defined()) packed.bias = packed.bias.detach();
-  if (packed.additive.defined()) packed.additive = packed.additive.detach();
-  AttentionTrace trace;
-  trace.site = call.site;
-  trace.layer = call.layer;
-  trace.B = call.queries.sequences();
-  trace.H = q.dim(1);
-  trace.Lq = call.queries.longest();
-  trace.Lk = call.memory.longest();
-  trace.causal = rule.causal;
-  trace.scores = [q = q.detach(), k = keys.detach(), packed](const ScoreWindow& window) {
-    return attention_scores(q, k, packed, window);
-  };
-  ctx.trace->see(std::move(trace));
 }
 
 }  // namespace qkv

@@ -74,8 +74,13 @@ class Attention {
 
 /// Context of every query with a plan at hand, traced.
 Tensor attend(const Tensor& query, const AttentionPlan& plan, const AttentionCall& call, Context& ctx);
+/// Keys [Tk, Hkv, D] and values [Tk, Hkv, Dv] of all sequences of a call.
+struct KeysAndValues {
+  Tensor keys;    ///< as the scores take them
+  Tensor values;  ///< what they hand over
+};
 /// Hands the weights of queries q [Tq, heads, D] to the context's sink, if there is one.
-void trace_attention(const Tensor& q, const Tensor& keys, const ScoreRule& rule, const AttentionCall& call,
+void trace_attention(const Tensor& q, const KeysAndValues& memory, const ScoreRule& rule, const AttentionCall& call,
                      Context& ctx);
 
 /// One row of the table of mechanisms.

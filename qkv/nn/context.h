@@ -12,6 +12,24 @@
 
 namespace qkv {
 
+/// How one query met one key of one head: every number from the two vectors to what the key handed over. Empty vectors
+/// where a mechanism has none.
+struct AttentionCell {
+  std::vector<double> query = {}, key = {};  ///< [D], as the score takes them: projected, turned by positions
+  std::vector<double> score_weight = {};     ///< [D], w of additive scores wᵀ tanh(q + k)
+  std::vector<double> terms = {};            ///< [D], q·k (or w·tanh(q + k)) dimension by dimension
+  double product = 0;                        ///< Σ terms
+  double scale = 1;                          ///< the product is multiplied by this
+  double softcap = 0;                        ///< c of c·tanh(z/c); 0: none
+  double raw = 0, capped = 0, biased = 0;    ///< the score at each stage; biased is -inf where the key is hidden
+  double weight = 0;                         ///< after the normaliser
+  double largest = 0;                        ///< the row's largest score
+  double total = 0;                          ///< Σ exp(score - largest) of the row: what softmax divides by
+  Normaliser normaliser = Normaliser::softmax;
+  std::vector<double> value = {};   ///< [Dv], what the key hands over
+  std::vector<double> output = {};  ///< [Dv], Σ weight·value over all keys: what the head gives this query
+};
+
 /// The weights of one attention call, to be computed when somebody looks: which site of the model ("encoder",
 /// "decoder", "cross", "self"), which layer, and a function that hands out rows of one head of one sequence.
 struct AttentionTrace {
@@ -21,6 +39,8 @@ struct AttentionTrace {
   bool causal = false;
   /// Scores or weights of window (b, h, rows) → [rows, Lk]; a mechanism without scores answers only `weights`.
   std::function<Tensor(const ScoreWindow&)> scores;
+  /// How query i met key j in head h of sequence b; not set where weights are not computed from queries and keys.
+  std::function<AttentionCell(int64_t b, int64_t h, int64_t i, int64_t j)> cell = {};
 };
 
 /// Collects the attention of a forward pass. Looking never changes the result.

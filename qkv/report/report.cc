@@ -121,7 +121,8 @@ Report& Report::folded_table(const std::string& summary, const Table& content) {
 std::string Report::figure_html(const Drawing& drawing, const std::string& caption) {
   if (!have_pictures()) return element("p", "(No picture in this build: " + drawing.description + ")");
   const std::string prefix = "f" + std::to_string(++figures_);
-  std::string out = "<figure>\n<div class=\"scroll\" tabindex=\"0\">" + inline_svg(drawing, prefix) + "</div>\n";
+  const char* const kind = drawing.photographs ? " class=\"photographs\"" : "";
+  std::string out = std::string("<figure") + kind + ">\n<div class=\"scroll\" tabindex=\"0\">" + inline_svg(drawing, prefix) + "</div>\n";
   if (!caption.empty()) out += element("figcaption", caption);
   return out + "</figure>\n";
 }

@@ -11,8 +11,11 @@ inline constexpr const char* kReportStyle = R"css(:root {
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #14161a; --raised: #1e2127; --ink: #e8eaee; --muted: #a3abb8; --line: #333842; --accent: #8db4f5;
-    --figure: #ffffff;
+    --figure: #000000;
   }
+  /* Figures are drawn for white paper: they are turned over with their hues kept, photographs are not. */
+  figure:not(.photographs) svg { filter: invert(1) hue-rotate(180deg); }
+  figure.photographs > .scroll { background: #ffffff; }
 }
 * { box-sizing: border-box; }
 html { font-size: clamp(16px, 0.62vw + 9px, 26px); scroll-behavior: smooth; }
@@ -77,6 +80,8 @@ summary { cursor: pointer; color: var(--accent); padding: 0.35rem 0; }
 @media print {
   :root { --paper: #fff; --raised: #f3f4f6; --ink: #000; --muted: #444; --line: #bbb; --accent: #1f4e9c; }
   html { font-size: 10.5pt; }
+  figure > .scroll { background: #fff; }
+  figure:not(.photographs) svg { filter: none; }
   body { max-width: none; padding: 0; }
   nav { display: none; }
   h2, h3 { break-after: avoid; }

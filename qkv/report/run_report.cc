@@ -141,9 +141,8 @@ void add_maps(Report& report, const std::vector<ReportedRun>& runs) {
           ? "The brighter a patch's tint, the more was taken from there. The rollout follows the attention of all "
             "layers "
             "and the residuals beside it back to the input: the product of (A + I)/2, with A a layer's mean over heads."
-          : "Each row is one token the model wrote, each column one it read; the darker a cell, the more of the "
-            "context "
-            "came from there. The rows of weights sum to 1.");
+          : "Each row is one token the model wrote, each column one it read; the stronger a cell's colour, the more of "
+            "the context came from there. The rows of weights sum to 1.");
   for (const ReportedRun& run : runs) {
     if (run.examples.empty()) {
       report.paragraph(run.result.label +

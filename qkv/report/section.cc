@@ -14,7 +14,9 @@ constexpr double kGridSide = 400;
 Drawing draw_gallery(const Gallery& gallery) {
   std::vector<Tile> tiles;
   for (const auto& [title, picture] : gallery.pictures) tiles.push_back({title, raster_of(picture)});
-  return draw_tiles("", tiles, gallery.columns);
+  Drawing drawing = draw_tiles("", tiles, gallery.columns);
+  drawing.photographs = true;
+  return drawing;
 }
 
 Drawing draw_similarities(const SimilarityGrid& grid) {

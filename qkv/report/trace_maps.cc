@@ -132,9 +132,10 @@ Drawing draw_picture_maps(const std::string& title, const TracedExample& example
   const int64_t heads = choice.head >= 0 ? 1 : example.attention[0].H;
   const int columns = static_cast<int>(std::clamp<int64_t>(heads, 2, 8));
   std::vector<Drawing> parts{draw_tiles("", above, columns), draw_tiles("", layers, columns)};
-  return arrange(title, std::move(parts), 1,
-                 p.first_patch > 0 ? "Where the class token looks, up to the largest weight of each tile."
-                                   : "Where all patches look on average, up to the largest weight of each tile.");
+  const char* const who = p.first_patch > 0 ? "Where the class token looks" : "Where all patches look on average";
+  Drawing page = arrange(title, std::move(parts), 1, who + std::string(", up to the largest weight of each tile."));
+  page.photographs = true;
+  return page;
 }
 
 }  // namespace qkv

@@ -49,7 +49,11 @@ Json settings_json(const Settings& settings) {
   static constexpr const char* kKinds[] = {"integer", "number", "text", "flag", "choice", "path"};
   Json list = Json::array();
   for (const Setting& s : settings.all()) {
-    Json one{{"name", s.name}, {"value", s.value}, {"help", s.help}, {"kind", kKinds[static_cast<int>(s.kind)]}};
+    Json one{{"name", s.name},
+             {"value", s.value},
+             {"help", s.help},
+             {"kind", kKinds[static_cast<int>(s.kind)]},
+             {"open", s.client}};
     if (std::isfinite(s.low)) one["low"] = s.low;
     if (std::isfinite(s.high)) one["high"] = s.high;
     if (!s.choices.empty()) one["choices"] = s.choices;

@@ -1,4 +1,5 @@
-// Routes about the lab: its experiments, and one run of one of them.
+// Routes about the lab: its experiments, one run of one of them, and a Transformer block number by number.
+#include "qkv/lab/explain/explain.h"
 #include "qkv/lab/present.h"
 #include "qkv/routes/parts.h"
 
@@ -15,6 +16,15 @@ void add_lab_routes(Router& router) {
         return json_response({{"experiments", list}});
       },
       Work::light);
+  router.add("GET", "/api/explain/block", [](const Request& r) {
+    const std::string norm = r.get("norm", "post");
+    if (norm != "post" && norm != "pre") throw RouteError(400, "norm is post or pre", "norm");
+    const std::string causal = r.get("causal", "false");
+    if (causal != "true" && causal != "false") throw RouteError(400, "causal is true or false", "causal");
+    const lab::BlockInput block{.pre_norm = norm == "pre", .causal = causal == "true"};
+    return Response{.body = lab::explanation_json(lab::explain_block(block)),
+                    .headers = {{"Cache-Control", "no-store"}}};
+  });
   router.add("POST", "/api/lab/{}", [](const Request& r) {
     const lab::Experiment& e = lab::find_experiment(r.parts[0]);
     Settings settings = e.settings();

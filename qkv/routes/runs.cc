@@ -68,6 +68,19 @@ TrainingOrder order_of(const Json& body, const Services& s) {
   return order;
 }
 
+// Every task that can be trained, with the settings a client may choose.
+Json tasks_json() {
+  Json list = Json::array();
+  for (const TaskSpec& task : task_table()) {
+    Json open = Json::array();
+    for (Json& setting : settings_json(task.settings())) {
+      if (setting["open"]) open.push_back(std::move(setting));
+    }
+    list.push_back({{"name", task.name}, {"summary", task.summary}, {"settings", std::move(open)}});
+  }
+  return {{"tasks", std::move(list)}};
+}
+
 void refuse_read_only(const Services& s) {
   if (s.read_only) {
     throw RouteError(403, "this server is read-only: on another machine's request nothing is started or stopped");
@@ -83,6 +96,8 @@ void add_run_routes(Router& router, const Services& services) {
     refuse_read_only(s);
     return json_response({{"id", s.trainings.start(order_of(request_json(r), s))}}, 201);
   });
+  router.add(
+      "GET", "/api/tasks", [](const Request&) { return json_response(tasks_json()); }, Work::light);
   router.add(
       "DELETE", "/api/runs/{}",
       [s = services](const Request& r) {

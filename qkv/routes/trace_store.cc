@@ -42,10 +42,24 @@ void check_weights(const TraceSite& site, int64_t layers) {
                    "site");
 }
 
+// The options as part of an id.
+std::string spelled(const TraceOptions& options) {
+  std::string text;
+  for (const int64_t token : options.beginning) text += std::to_string(token) + ",";
+  text += ";" + std::to_string(options.length);
+  if (const auto& s = options.sample) {
+    char how[128];  // every digit of the two numbers
+    std::snprintf(how, sizeof how, ";%a;%lld;%a;%llu", s->temperature, static_cast<long long>(s->top_k), s->top_p,
+                  static_cast<unsigned long long>(s->seed));
+    text += how;
+  }
+  return text;
+}
+
 }  // namespace
 
-Trace::Trace(std::string id, TracedExample example, std::string weights)
-    : id_(std::move(id)), weights_(std::move(weights)), example_(std::move(example)) {
+Trace::Trace(std::string id, TracedExample example, std::string weights, bool samples)
+    : id_(std::move(id)), weights_(std::move(weights)), samples_(samples), example_(std::move(example)) {
   for (const AttentionTrace& t : example_.attention) {
     auto found = std::find_if(sites_.begin(), sites_.end(), [&](const TraceSite& s) { return s.id == t.site; });
     if (found == sites_.end()) {
@@ -66,7 +80,7 @@ Trace::Trace(std::string id, TracedExample example, std::string weights)
 
 int64_t Trace::vectors() const {
   int64_t n = 0;
-  for (const AttentionTrace& t : example_.attention) n += t.H * (t.Lq + t.Lk);
+  for (const AttentionTrace& t : example_.attention) n += t.H * (t.Lq + 2 * t.Lk);
   return n;
 }
 
@@ -123,9 +137,22 @@ Tensor Trace::rollout(const TraceSite& site, int64_t layers) const {
   return attention_rollout(std::span(site.layers).first(static_cast<size_t>(layers)));
 }
 
+void Trace::check_head(const TraceSite& site, int64_t layer, int64_t head) const {
+  check(layer >= 0 && layer < static_cast<int64_t>(site.layers.size()), "no such layer", "layer");
+  check(head >= 0 && head < site.H, "no such head", "head");
+}
+
+AttentionCell Trace::cell(const TraceSite& site, const CellPlace& place) const {
+  check_head(site, place.layer, place.head);
+  check(place.query >= 0 && place.query < site.Lq, "no such query", "query");
+  check(place.key >= 0 && place.key < site.Lk, "no such key", "key");
+  const AttentionTrace& t = *site.layers[static_cast<size_t>(place.layer)];
+  if (!t.cell) throw RouteError(422, "these weights have no queries and keys behind them", "site");
+  return t.cell(0, place.head, place.query, place.key);
+}
+
 Tensor Trace::map(const TraceSite& site, const MapWindow& w) const {
-  check(w.layer >= 0 && w.layer < static_cast<int64_t>(site.layers.size()), "no such layer", "layer");
-  check(w.head >= 0 && w.head < site.H, "no such head", "head");
+  check_head(site, w.layer, w.head);
   check(w.row_begin >= 0 && w.row_begin <= w.row_end && w.row_end <= site.Lq, "rows outside the map", "rows");
   check(w.col_begin >= 0 && w.col_begin <= w.col_end && w.col_end <= site.Lk, "columns outside the map", "cols");
   check(w.pool >= 1 && w.pool <= 4096, "pool must be between 1 and 4096", "pool");
@@ -221,7 +248,7 @@ std::vector<std::vector<HeadFigures>> Trace::figures(const TraceSite& site) cons
 }
 
 std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
-  const auto& [model, checkpoint, input, beginning] = request;
+  const auto& [model, checkpoint, input, options] = request;
   check(!model.empty(), "'model' is missing: name a run", "model");
   check(!input.empty(), "'input' is missing: give the model something to work on", "input");
   const std::shared_ptr<LoadedModel> loaded = models_.open(model, checkpoint);
@@ -234,10 +261,11 @@ std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
                          std::to_string(kLongestText) + " are taken",
                      "input");
   }
-  check(beginning.size() <= kLongestBeginning, "'beginning' has more than 1024 tokens", "beginning");
-  std::string begun;
-  for (const int64_t token : beginning) begun += std::to_string(token) + ",";
-  const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input + '\0' + begun);
+  check(options.beginning.size() <= kLongestBeginning, "'beginning' has more than 1024 tokens", "beginning");
+  check(options.length >= 0 && options.length <= kLongestOutput, "'length' is between 1 and 1024", "length");
+  const bool samples = loaded->task->samples();
+  check(samples || (!options.sample && options.length == 0), "this model draws no tokens", "sample");
+  const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input + '\0' + spelled(options));
   {
     std::lock_guard lock(mutex_);
     const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& t) { return t->id() == id; });
@@ -251,7 +279,7 @@ std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
     forget_while_crowded();
     const auto lock = held(loaded->mutex);
     try {
-      trace = std::make_shared<const Trace>(id, loaded->task->trace_after(input, beginning), loaded->weights);
+      trace = std::make_shared<const Trace>(id, loaded->task->trace_with(input, options), loaded->weights, samples);
     } catch (const ConfigError& e) {
       throw RouteError(400, e.what(), "input");
     }

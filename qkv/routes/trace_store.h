@@ -34,6 +34,11 @@ struct MapWindow {
   MapKind kind = MapKind::weights;
 };
 
+/// One cell of one head's map.
+struct CellPlace {
+  int64_t layer = 0, head = 0, query = 0, key = 0;
+};
+
 /// Figures of one head over all rows that see a key.
 struct HeadFigures {
   double entropy = 0;                // as a share of ln(visible keys)
@@ -45,14 +50,16 @@ struct HeadFigures {
 /// One traced input. Immutable after construction; the closures inside recompute weights from kept q and k.
 class Trace {
  public:
-  Trace(std::string id, TracedExample example, std::string weights = "");
+  Trace(std::string id, TracedExample example, std::string weights = "", bool samples = false);
 
   const std::string& id() const { return id_; }
   /// The checkpoint the weights came from.
   const std::string& weights() const { return weights_; }
+  /// Whether its model draws tokens when asked to.
+  bool samples() const { return samples_; }
   const TracedExample& example() const { return example_; }
   const std::vector<TraceSite>& sites() const { return sites_; }
-  /// Queries and keys it keeps, of all heads and layers.
+  /// Queries, keys and values it keeps, of all heads and layers.
   int64_t vectors() const;
   /// Throws RouteError 400 naming the field.
   const TraceSite& site(const std::string& id) const;
@@ -61,6 +68,8 @@ class Trace {
   /// [L, H, size, size], the largest weight of each block.
   Tensor thumbnails(const TraceSite& site, int64_t size) const;
   std::vector<std::vector<HeadFigures>> figures(const TraceSite& site) const;  // [layer][head]
+  /// Throws RouteError 400 for a place outside the site, 422 where weights have no queries and keys behind them.
+  AttentionCell cell(const TraceSite& site, const CellPlace& place) const;
 
  private:
   Tensor rows_of(const TraceSite& site, const MapWindow& window) const;
@@ -69,15 +78,17 @@ class Trace {
   void each_row(const TraceSite& site, const MapWindow& window, See&& see) const;
   /// [Lq, Lk]; every row sums to 1. Throws RouteError 400 for a site whose queries are not its keys.
   Tensor rollout(const TraceSite& site, int64_t layers) const;
+  void check_head(const TraceSite& site, int64_t layer, int64_t head) const;
   std::string id_, weights_;
+  bool samples_ = false;
   TracedExample example_;
   std::vector<TraceSite> sites_;
 };
 
-/// What to trace: an input through a checkpoint of a run ("": the run's choice), its output beginning as told.
+/// What to trace: an input through a checkpoint of a run ("": the run's choice), its output written as told.
 struct TraceRequest {
   std::string model, checkpoint, input;
-  std::vector<int64_t> beginning = {};
+  TraceOptions options = {};
 };
 
 /// The last traces, by id, as many as a budget of attended tokens allows; an id is a hash of the request.
@@ -94,8 +105,10 @@ class TraceStore {
 
  private:
   static constexpr size_t kLongestBeginning = 1024;
+  static constexpr int64_t kLongestOutput = 1024;
   void forget_while_crowded();
-  // Queries and keys of all heads together, some 64 MiB: a few inputs of thousands of tokens, or kMost sentences.
+  // Queries, keys and values of all heads together, some 64 MiB: a few inputs of thousands of tokens, or kMost
+  // sentences.
   static constexpr int64_t kKeptVectors = 1 << 19;
   static constexpr size_t kMost = 128;
   ModelStore& models_;

@@ -1,6 +1,8 @@
 // Routes about traces: one input run through one model, and its maps.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "qkv/io/npy.h"
@@ -62,7 +64,8 @@ Json trace_json(const Trace& trace) {
                      {"keys", s.Lk},
                      {"causal", s.causal},
                      {"rows", s.rows_are_target ? "target" : "source"},
-                     {"columns", s.columns_are_target ? "target" : "source"}});
+                     {"columns", s.columns_are_target ? "target" : "source"},
+                     {"scores", s.layers[0]->cell != nullptr}});
   }
   const TracedExample& e = trace.example();
   Json out{{"id", trace.id()},
@@ -72,6 +75,9 @@ Json trace_json(const Trace& trace) {
            {"sites", sites}};
   if (!e.candidates.empty()) out["candidates"] = candidates_json(e);
   if (!e.written.empty()) out["written"] = e.written;
+  if (!e.written.empty()) out["first_written"] = e.first_written;
+  if (!e.notice.empty()) out["notice"] = e.notice;
+  if (trace.samples()) out["samples"] = true;
   if (e.picture) out["picture"] = picture_json(*e.picture);
   return out;
 }
@@ -133,6 +139,46 @@ Json figures_json(const Trace& trace, const TraceSite& site) {
   return out;
 }
 
+// A score behind a mask is null.
+Json finite(double v) { return std::isfinite(v) ? Json(v) : Json(); }
+
+Json cell_json(const AttentionCell& c) {
+  std::vector<double> contribution;
+  for (const double v : c.value) contribution.push_back(c.weight * v);
+  return {{"query", c.query},
+          {"key", c.key},
+          {"score_weight", c.score_weight},
+          {"terms", c.terms},
+          {"product", c.product},
+          {"scale", c.scale},
+          {"softcap", c.softcap},
+          {"raw", c.raw},
+          {"capped", c.capped},
+          {"bias", finite(c.biased - c.capped)},
+          {"score", finite(c.biased)},
+          {"largest", finite(c.largest)},
+          {"exponential", std::isfinite(c.biased) ? std::exp(c.biased - c.largest) : 0.0},
+          {"total", c.total},
+          {"normaliser", name_of(c.normaliser)},
+          {"weight", c.weight},
+          {"value", c.value},
+          {"contribution", contribution},
+          {"output", c.output}};
+}
+
+// "sample": {"temperature", "top_k", "top_p", "seed"}, each may be left out.
+std::optional<SampleOptions> sample_member(const Json& body) {
+  if (!body.is_object() || !body.contains("sample") || body["sample"].is_null()) return std::nullopt;
+  const Json& given = body["sample"];
+  if (!given.is_object()) throw RouteError(400, "'sample' must be an object", "sample");
+  SampleOptions how;
+  how.temperature = given.value("temperature", how.temperature);
+  how.top_k = given.value("top_k", how.top_k);
+  how.top_p = given.value("top_p", how.top_p);
+  how.seed = given.value("seed", how.seed);
+  return how;
+}
+
 }  // namespace
 
 void add_trace_routes(Router& router, const Services& services) {
@@ -157,13 +203,22 @@ void add_trace_routes(Router& router, const Services& services) {
     const auto trace = traces.make({.model = text_member(body, "model"),
                                     .checkpoint = text_member(body, "checkpoint"),
                                     .input = text_member(body, "input"),
-                                    .beginning = body.value("beginning", std::vector<int64_t>())});
+                                    .options = {.beginning = body.value("beginning", std::vector<int64_t>()),
+                                                .sample = sample_member(body),
+                                                .length = body.value("length", int64_t{0})}});
     return json_response(trace_json(*trace));
   });
   router.add("GET", "/api/trace/{}/map", [&](const Request& r) {
     const auto trace = traces.find(r.parts[0]);
     const TraceSite& site = trace->site(r.get("site"));
     return npy_response(trace->map(site, window_of(r, site)));
+  });
+  router.add("GET", "/api/trace/{}/cell", [&](const Request& r) {
+    const auto trace = traces.find(r.parts[0]);
+    return json_response(cell_json(trace->cell(trace->site(r.get("site")), {.layer = r.get_integer("layer", 0),
+                                                                            .head = r.get_integer("head", 0),
+                                                                            .query = r.get_integer("query", 0),
+                                                                            .key = r.get_integer("key", 0)})));
   });
   router.add("GET", "/api/trace/{}/thumbs", [&](const Request& r) {
     const auto trace = traces.find(r.parts[0]);

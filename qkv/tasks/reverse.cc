@@ -79,8 +79,8 @@ class Reverse final : public Task {
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
-  TracedExample trace(const std::string& input) override { return trace_after(input, {}); }
-  TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) override;
+  TracedExample trace(const std::string& input) override { return trace_with(input, {}); }
+  TracedExample trace_with(const std::string& input, const TraceOptions& how) override;
   std::vector<std::string> examples(int64_t n) override;
 
  private:
@@ -276,12 +276,12 @@ std::vector<std::vector<Prediction>> Reverse::predict(std::span<const std::strin
   return all;
 }
 
-TracedExample Reverse::trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
+TracedExample Reverse::trace_with(const std::string& input, const TraceOptions& how) {
   const NoGrad no_grad;
   const std::vector<LetterString> source{alphabet_.encode(input)};
   SearchOptions options;
   options.max_lengths = {2 * static_cast<int64_t>(source[0].size()) + kSlack};
-  options.forced = beginning;
+  options.forced = how.beginning;
   const Hypothesis best = decode(source, options)[0].front();
   TracedExample example;
   example.output = alphabet_.decode(best.tokens);

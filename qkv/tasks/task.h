@@ -75,7 +75,9 @@ struct TracedExample {
   std::vector<AttentionTrace> attention = {};
   std::optional<TracedPicture> picture = {};
   std::vector<std::vector<TracedCandidate>> candidates = {};  // per token written: the likeliest, best first
-  std::vector<int64_t> written = {};  // ids of the tokens of `target`, where a trace may be made to begin with others
+  std::vector<int64_t> written = {};  // ids of the tokens written, where a trace may be made to begin with others
+  int64_t first_written = 0;          // where they begin among their tokens: `target`, or `source` where that is empty
+  std::string notice = {};            // what a reader must know, as a sentence: the input was cut
 
   /// Whether the rows (columns) of a site's attention are tokens of `target`; else they are of `source`.
   static bool rows_are_target(std::string_view site) {
@@ -85,6 +87,13 @@ struct TracedExample {
   /// The tokens of the rows (columns), as many as there are: numbers where the tokens end.
   std::vector<std::string> row_tokens(const AttentionTrace& trace) const;
   std::vector<std::string> column_tokens(const AttentionTrace& trace) const;
+};
+
+/// What a trace is made to do in place of what the model would do by itself.
+struct TraceOptions {
+  std::vector<int64_t> beginning = {};       // tokens the output begins with, whatever the model would have chosen
+  std::optional<SampleOptions> sample = {};  // draw the tokens; for tasks that sample
+  int64_t length = 0;                        // tokens to write; 0: the usual number; for tasks that sample
 };
 
 /// What a task works on, one at a time.
@@ -121,16 +130,16 @@ class Task {
   /// One list of candidates per input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
-  /// Whether predict() understands DecodeOptions::sample.
+  /// Whether predict() and trace_with() draw tokens when asked to.
   virtual bool samples() const { return false; }
   /// From now on maps what the vocabulary lacks to what it has, instead of refusing it; false where nothing is refused.
   virtual bool replace_missing() { return false; }
   virtual TracedExample trace(const std::string& input) = 0;
-  /// The same with an output that begins with these tokens, whatever the model would have chosen: what if it had said
-  /// this? Throws ConfigError where nothing is written, and for tokens there are not.
-  virtual TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
-    if (beginning.empty()) return trace(input);
-    throw ConfigError("this model generates no text, so it takes no prefix");
+  /// The same as `options` tell: what if it had said this, what if tokens were drawn? Throws ConfigError where nothing
+  /// is written or drawn, and for tokens there are not.
+  virtual TracedExample trace_with(const std::string& input, const TraceOptions& options) {
+    if (!options.beginning.empty()) throw ConfigError("this model generates no text, so it takes no prefix");
+    return trace(input);
   }
   /// Inputs worth looking at, from the validation set.
   virtual std::vector<std::string> examples(int64_t n) = 0;

@@ -99,7 +99,8 @@ class Text final : public Task {
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
   bool samples() const override { return true; }
-  TracedExample trace(const std::string& input) override;
+  TracedExample trace(const std::string& input) override { return trace_with(input, {}); }
+  TracedExample trace_with(const std::string& input, const TraceOptions& how) override;
   std::vector<std::string> examples(int64_t n) override;
   void save_assets(const std::string& folder) const override { tokenizer_->save(folder, kTokenizerName); }
 
@@ -108,9 +109,14 @@ class Text final : public Task {
   void plan(int64_t epoch);
   Metrics figures(const std::string& text) const;
   std::vector<int64_t> prompt_of(const std::string& input) const;
-  /// Tokens written after the prompt, and the sum of their log probabilities.
-  std::pair<std::vector<int64_t>, double> written(const std::vector<int64_t>& prompt, int64_t tokens,
-                                                  const SampleOptions& how, Rng rng) const;
+  struct Written {
+    std::vector<int64_t> all = {};  // the prompt and what came after it
+    double log_probability = 0;     // of what came after it
+    size_t window = 0;              // where the tokens begin that the last one was chosen by
+  };
+  /// Writes `tokens` tokens after the prompt, the first ones as told.
+  Written written(const std::vector<int64_t>& prompt, int64_t tokens, const SampleOptions& how,
+                  const std::vector<int64_t>& beginning = {}) const;
 
   Settings settings_;
   uint64_t seed_;
@@ -181,32 +187,37 @@ std::vector<int64_t> Text::prompt_of(const std::string& input) const {
   return prompt;
 }
 
-std::pair<std::vector<int64_t>, double> Text::written(const std::vector<int64_t>& prompt, int64_t tokens,
-                                                      const SampleOptions& how, Rng rng) const {
+Text::Written Text::written(const std::vector<int64_t>& prompt, int64_t tokens, const SampleOptions& how,
+                            const std::vector<int64_t>& beginning) const {
   const NoGrad no_grad;
-  std::vector<int64_t> all = prompt;
-  double log_probability = 0;
+  Rng rng(how.seed);
+  Written out{.all = prompt};
   std::unique_ptr<StepDecoder> decoder;
   int64_t read = 0;
   for (int64_t i = 0; i < tokens; ++i) {
     if (decoder == nullptr || read == block_) {
-      // The window is full: continue from its last three quarters.
-      const auto keep = std::min<size_t>(all.size(), static_cast<size_t>(std::max<int64_t>(block_ * 3 / 4, 1)));
-      const std::vector<std::vector<int64_t>> last{{all.end() - static_cast<std::ptrdiff_t>(keep), all.end()}};
+      // A full window: continue from its last three quarters.
+      const auto whole = static_cast<size_t>(block_);
+      const size_t keep = out.all.size() < whole ? out.all.size() : std::max<size_t>(whole * 3 / 4, 1);
+      out.window = out.all.size() - keep;
+      const std::vector<std::vector<int64_t>> last{
+          {out.all.begin() + static_cast<std::ptrdiff_t>(out.window), out.all.end()}};
       decoder = model_->start(last);
       read = static_cast<int64_t>(keep) - 1;
     }
-    const Tensor scores = decoder->step(std::vector<int64_t>{all.back()});  // [1, V]
+    const Tensor scores = decoder->step(std::vector<int64_t>{out.all.back()});  // [1, V]
     ++read;
     const std::vector<float> row = scores.to_vector();
-    const int64_t token = sample_token(row, how, rng);
-    all.push_back(token);
+    const int64_t drawn = sample_token(row, how, rng);  // one draw per token, whether it is taken or not
+    const bool told = static_cast<size_t>(i) < beginning.size();
+    const int64_t token = told ? beginning[static_cast<size_t>(i)] : drawn;
+    out.all.push_back(token);
     const double highest = *std::max_element(row.begin(), row.end());
     double total = 0;
     for (const float z : row) total += std::exp(z - highest);
-    log_probability += row[static_cast<size_t>(token)] - highest - std::log(total);
+    out.log_probability += row[static_cast<size_t>(token)] - highest - std::log(total);
   }
-  return {{all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end()}, log_probability};
+  return out;
 }
 
 std::vector<std::vector<Prediction>> Text::predict(std::span<const std::string> inputs, const DecodeOptions& options) {
@@ -217,27 +228,38 @@ std::vector<std::vector<Prediction>> Text::predict(std::span<const std::string> 
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<int64_t> prompt = prompt_of(inputs[i]);
     // Every input has its own stream, so that an answer does not depend on what else is asked.
-    const auto [ids, log_probability] = written(prompt, tokens, how, Rng(how.seed));
-    std::vector<int64_t> whole(prompt.begin() + 1, prompt.end());
-    const std::string before = text_of(*tokenizer_, whole);
-    whole.insert(whole.end(), ids.begin(), ids.end());
-    const std::string text = text_of(*tokenizer_, whole);
-    all.push_back({{text.starts_with(before) ? text.substr(before.size()) : text, log_probability, {}}});
+    const Written found = written(prompt, tokens, how);
+    const std::string before = text_of(*tokenizer_, std::span(prompt).subspan(1));
+    const std::string text = text_of(*tokenizer_, std::span(found.all).subspan(1));
+    all.push_back({{text.starts_with(before) ? text.substr(before.size()) : text, found.log_probability, {}}});
   }
   return all;
 }
 
-TracedExample Text::trace(const std::string& input) {
+TracedExample Text::trace_with(const std::string& input, const TraceOptions& how) {
   const NoGrad no_grad;
   constexpr int64_t kShown = 24;
-  std::vector<int64_t> ids = prompt_of(input);
-  if (static_cast<int64_t>(ids.size()) > block_) ids.resize(static_cast<size_t>(block_));
-  const int64_t room = std::min<int64_t>(kShown, block_ - static_cast<int64_t>(ids.size()));
-  const std::vector<int64_t> more = written(ids, room, {.temperature = 0}, Rng()).first;
-  ids.insert(ids.end(), more.begin(), more.end());
+  for (const int64_t id : how.beginning) {
+    if (id < 0 || id >= tokenizer_->size()) throw ConfigError("there is no token " + std::to_string(id));
+  }
+  const std::vector<int64_t> prompt = prompt_of(input);
+  const auto told = static_cast<int64_t>(how.beginning.size());
+  const int64_t tokens = std::max(how.length > 0 ? how.length : kShown, told);
+  const Written found = written(prompt, tokens, how.sample.value_or(SampleOptions{.temperature = 0}), how.beginning);
+  // The tokens the last one was chosen by: what is shown is what the model read.
+  const auto begin = found.all.begin() + static_cast<std::ptrdiff_t>(found.window);
+  const std::vector<int64_t> shown(begin, std::min(found.all.end(), begin + static_cast<std::ptrdiff_t>(block_)));
   TracedExample example =
-      trace_reading(*model_, ids, [this](int64_t id) { return id == kEndId ? "↵" : tokenizer_->piece(id); });
-  example.output = text_of(*tokenizer_, more);
+      trace_reading(*model_, shown, [this](int64_t id) { return id == kEndId ? "↵" : tokenizer_->piece(id); });
+  example.written.assign(found.all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), found.all.end());
+  example.first_written = static_cast<int64_t>(prompt.size()) - static_cast<int64_t>(found.window);
+  example.output = text_of(*tokenizer_, example.written);
+  if (found.window > 0) {
+    example.notice = "The model reads at most " + std::to_string(block_) + " tokens at a time. Of the " +
+                     std::to_string(found.all.size()) + " tokens of input and output, the last " +
+                     std::to_string(shown.size()) + " are shown; the " + std::to_string(found.window) +
+                     " before them no longer count.";
+  }
   return example;
 }
 

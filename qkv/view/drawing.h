@@ -25,7 +25,8 @@ struct Box {
 struct Drawing {
   double width = 0, height = 0;
   std::function<void(Canvas&)> draw;
-  std::string description;  // plain text for readers who cannot see it
+  std::string description;   // plain text for readers who cannot see it
+  bool photographs = false;  // its colours are those of the things shown: a dark page must not turn them over
 };
 
 /// Whether this build can make pictures (QKV_PICTURES). Without, the next two throw Error, and measured text is a

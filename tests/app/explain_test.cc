@@ -1,5 +1,5 @@
 // The explain command: known numbers, gradients against differences, and the three ways to print.
-#include "qkv/app/explain/explain.h"
+#include "qkv/lab/explain/explain.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,8 @@
 
 namespace qkv::app {
 namespace {
+
+using namespace lab;
 
 using qkv::testing::expect_refused;
 using qkv::testing::message_of;

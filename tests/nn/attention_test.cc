@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "qkv/base/error.h"
 #include "support/fixture.h"
 
@@ -148,6 +150,39 @@ TEST_P(Mechanisms, TraceSumsToOneAndChangesNothing) {
       }
     }
   }
+}
+
+TEST_P(Mechanisms, ACellLeadsFromItsVectorsToTheWeight) {
+  if (GetParam().name == "none") return;
+  const Scene scene(GetParam());
+  Context ctx;
+  TraceList list;
+  ctx.trace = &list;
+  scene.run(ctx);
+  const AttentionTrace& trace = list.traces()[0];
+  const int64_t b = 1, h = trace.H - 1, i = scene.call.queries.length(b) - 1;
+  const Tensor weights = trace.scores({.b = b, .h = h, .row_begin = i, .row_end = i + 1});
+  const Tensor scores = trace.scores({.b = b, .h = h, .row_begin = i, .row_end = i + 1, .stage = ScoreStage::biased});
+  std::vector<double> output;
+  for (int64_t j = 0; j < scene.call.memory.length(b); ++j) {
+    const AttentionCell c = trace.cell(b, h, i, j);
+    double sum = 0;
+    for (const double term : c.terms) sum += term;
+    EXPECT_NEAR(c.product, sum, 1e-9);
+    EXPECT_NEAR(c.raw, c.product * c.scale, 1e-4);
+    EXPECT_EQ(c.weight, weights.at({0, j}));
+    EXPECT_EQ(c.biased, scores.at({0, j}));
+    const bool hidden = trace.causal && j > i;
+    EXPECT_EQ(std::isinf(c.biased), hidden);
+    if (c.normaliser == Normaliser::softmax) {
+      EXPECT_NEAR(c.weight, hidden ? 0 : std::exp(c.biased - c.largest) / c.total, 1e-5);
+    }
+    output.resize(c.value.size());
+    for (size_t d = 0; d < output.size(); ++d) output[d] += c.weight * c.value[d];
+  }
+  const AttentionCell c = trace.cell(b, h, i, 0);
+  ASSERT_EQ(c.output.size(), output.size());
+  for (size_t d = 0; d < output.size(); ++d) EXPECT_NEAR(c.output[d], output[d], 1e-6);
 }
 
 TEST(Attention, MultiHeadSelfIsPyTorchs) {

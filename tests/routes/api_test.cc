@@ -203,6 +203,51 @@ TEST_F(ApiTest, FiguresAndPooledWindows) {
   get("/api/trace/0123456789abcdef/map", 404);
 }
 
+TEST_F(ApiTest, ACellLeadsFromQueryAndKeyToTheWeight) {
+  const std::string id = trace();
+  const json c = get("/api/trace/" + id + "/cell?site=cross&head=1&query=1&key=2");
+  ASSERT_EQ(c["query"].size(), c["key"].size());
+  double product = 0, total = 0;
+  for (size_t d = 0; d < c["terms"].size(); ++d) {
+    EXPECT_NEAR(c["terms"][d], c["query"][d].get<double>() * c["key"][d].get<double>(), 1e-9);
+    product += c["terms"][d].get<double>();
+  }
+  EXPECT_NEAR(c["product"], product, 1e-9);
+  EXPECT_NEAR(c["raw"], product * c["scale"].get<double>(), 1e-5);
+  EXPECT_NEAR(c["weight"], c["exponential"].get<double>() / c["total"].get<double>(), 1e-5);
+  EXPECT_EQ(c["bias"], 0.0);
+  for (int key = 0; key < 4; ++key) {
+    total +=
+        get("/api/trace/" + id + "/cell?site=cross&head=1&query=1&key=" + std::to_string(key))["weight"].get<double>();
+  }
+  EXPECT_NEAR(total, 1, 1e-5);
+  EXPECT_EQ(get("/api/trace/" + id + "/cell?query=99", 400)["field"], "query");
+  EXPECT_EQ(get("/api/trace/" + id + "/cell?key=-1", 400)["field"], "key");
+  EXPECT_EQ(get("/api/trace/" + id + "/cell?head=7", 400)["field"], "head");
+}
+
+TEST_F(ApiTest, TasksComeWithTheSettingsThatAreOpen) {
+  const json tasks = get("/api/tasks")["tasks"];
+  ASSERT_EQ(tasks.size(), task_table().size());
+  for (const json& task : tasks) {
+    EXPECT_FALSE(task["settings"].empty()) << task["name"];
+    for (const json& s : task["settings"]) {
+      const json body{{"task", task["name"]}, {"settings", {{s["name"], s["value"]}}}};
+      EXPECT_EQ(ask("POST", "/api/runs", body.dump()).status, 201) << body;
+    }
+  }
+}
+
+TEST_F(ApiTest, ABlockIsExplainedNumberByNumber) {
+  const json post_norm = get("/api/explain/block");
+  EXPECT_GT(post_norm["steps"].size(), 20u);
+  EXPECT_NE(get("/api/explain/block?norm=pre")["steps"].size(), 0u);
+  const json causal = get("/api/explain/block?causal=true");
+  EXPECT_NE(causal["steps"], post_norm["steps"]);
+  get("/api/explain/block?norm=none", 400);
+  get("/api/explain/block?causal=maybe", 400);
+}
+
 TEST_F(ApiTest, RefusesWhatItCannotReadAndSaysWhy) {
   post("/api/trace", "{", 400);
   post("/api/trace", "[]", 400);
@@ -216,6 +261,7 @@ TEST_F(ApiTest, RefusesWhatItCannotReadAndSaysWhy) {
   post("/api/trace", R"({"model": "../good", "input": "a"})", 404);
   post("/api/trace", R"({"model": "good", "checkpoint": "../../etc", "input": "a"})", 400);
   post("/api/trace", R"({"model": "good", "checkpoint": "999999", "input": "a"})", 400);
+  EXPECT_EQ(post("/api/trace", R"({"model": "good", "input": "a", "sample": {"seed": 2}})", 400)["field"], "sample");
   post("/api/trace", json{{"model", "good"}, {"input", std::string(20000, 'a')}}.dump(), 400);
   post("/api/runs", R"({"task": "juggling"})", 400);
   post("/api/runs", R"({"task": "reverse", "settings": {"out": "/tmp/x"}})", 400);

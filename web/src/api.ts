@@ -18,6 +18,14 @@ export interface Run {
   error?: string;
   training: boolean;
   settings: Setting[];
+  group?: string; // the comparison or study it belongs to
+}
+
+/** A task that can be trained, with the settings that are open to the page. */
+export interface TaskInfo {
+  name: string;
+  summary: string;
+  settings: Setting[];
 }
 
 export interface Site {
@@ -29,6 +37,7 @@ export interface Site {
   causal: boolean;
   rows: "source" | "target";
   columns: "source" | "target";
+  scores: boolean; // whether queries and keys are behind the weights
 }
 
 /** A picture the model saw; its patches are tokens, from number first_patch on. */
@@ -55,8 +64,36 @@ export interface Trace {
   tokens: { source: string[]; target: string[] };
   sites: Site[];
   candidates?: Candidate[][];
-  written?: number[]; // ids of the target tokens, where the output's beginning may be chosen
+  model: string; // the run and the input that were asked for, put here by the page
+  input: string;
+  written?: number[]; // ids of the tokens written, where the output's beginning may be chosen
+  first_written?: number; // where they begin: among the target tokens, or among the source's where there are none
+  notice?: string; // what a reader must know: the input was cut
+  samples?: boolean; // tokens may be drawn
   picture?: Picture;
+}
+
+/** How one query met one key, from the vectors to the weight. */
+export interface CellNumbers {
+  query: number[];
+  key: number[];
+  score_weight: number[]; // w of wᵀ tanh(q + k); empty for products
+  terms: number[]; // dimension by dimension
+  product: number; // their sum
+  scale: number;
+  softcap: number; // 0 = none
+  raw: number;
+  capped: number;
+  bias: number | null; // null = masked
+  score: number | null;
+  largest: number | null; // score of the row
+  exponential: number; // of score - largest
+  total: number; // of the row's exponentials
+  normaliser: string;
+  weight: number;
+  value: number[];
+  contribution: number[]; // weight times value
+  output: number[]; // of the head, for this query
 }
 
 export type Figures = Record<"entropy" | "distance" | "largest" | "self" | "first", number[][]>;

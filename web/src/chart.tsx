@@ -8,9 +8,10 @@ interface Props {
   options: (width: number) => Plot.PlotOptions;
   deps: unknown[];
   label: string;
+  drawn?: (chart: SVGElement) => void; // what else is done to a chart that was just drawn
 }
 
-export function Chart({ options, deps, label }: Props) {
+export function Chart({ options, deps, label, drawn }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   useEffect(() => {
@@ -19,6 +20,7 @@ export function Chart({ options, deps, label }: Props) {
     chart.style.setProperty("--plot-background", inks().background);
     chart.setAttribute("aria-label", label);
     box.current!.replaceChildren(chart);
+    drawn?.(chart as SVGElement);
     box.current!.dataset.ready = "true";
   }, [width, chosenTheme.value, systemDark.value, ...deps]);
   return <div class="chart" ref={box} data-ready="false" />;

@@ -19,8 +19,24 @@ export function setTheme(theme: string): void {
 /** What canvases and exports draw with; the style sheet has the same values. */
 export const inks = () =>
   isDark()
-    ? { ink: "#e6e8ec", soft: "#a3abb6", background: "#14161a", grid: "#2b2f36", strong: "#ffb454", hatch: "#4a4f58" }
-    : { ink: "#1b1f24", soft: "#57606a", background: "#ffffff", grid: "#e3e7ec", strong: "#b1450b", hatch: "#c3cad3" };
+    ? {
+        ink: "#e6e8ec",
+        soft: "#a3abb6",
+        background: "#14161a",
+        grid: "#2b2f36",
+        strong: "#ffb454",
+        hatch: "#4a4f58",
+        accent: "#8fb4ff",
+      }
+    : {
+        ink: "#1b1f24",
+        soft: "#57606a",
+        background: "#ffffff",
+        grid: "#e3e7ec",
+        strong: "#b1450b",
+        hatch: "#c3cad3",
+        accent: "#1f4e9c",
+      };
 
 const light = ["382597", "f85912", "612431", "a585b8", "cd7969", "6b7dfc", "94330a", "5d406f"];
 const dark = ["af7687", "5973f9", "de5b24", "d7f1ac", "4ef3fe", "9c84d6", "faca35", "df806e"];
@@ -48,8 +64,9 @@ function table(ramp: string): Uint8ClampedArray {
 }
 const tables = { light: table(ramps.light), dark: table(ramps.dark), lift: table(ramps.lift) };
 
-/** abs 0…1; row by the row's largest; lift against even weights; auto lowest to highest; centered around 0. */
-export type Scale = "abs" | "row" | "lift" | "auto" | "centered";
+/** largest 0 to the map's largest; abs 0…1; row by the row's largest; lift relative to uniform weights; auto lowest to
+ *  highest; centered around 0. */
+export type Scale = "largest" | "abs" | "row" | "lift" | "auto" | "centered";
 export const colorTable = (scale: Scale): Uint8ClampedArray =>
   scale === "lift" || scale === "centered" ? tables.lift : isDark() ? tables.dark : tables.light;
 /** Where the colour of a shade (0 … 1) begins in a table. */

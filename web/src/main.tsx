@@ -9,6 +9,7 @@ import { gone, loaded, refresh, runs } from "./runs";
 import { exporting } from "./save/files";
 import { SaveMenu } from "./save/menu";
 import { notice, type State, state, update } from "./state";
+import { ask, failure } from "./trace";
 import { Train } from "./train/train";
 import { Welcome } from "./welcome";
 import "./style/base.css";
@@ -95,8 +96,11 @@ function App() {
   const [help, setHelp] = useState(false);
   const toggleHelp = () => setHelp((h) => !h);
   useEffect(() => {
-    void refresh();
-    const timer = setInterval(() => !document.hidden && void refresh(), gone.value ? 1500 : 4000);
+    const look = async () => {
+      if ((await refresh()) && failure.value) void ask(true);
+    };
+    void look();
+    const timer = setInterval(() => !document.hidden && void look(), gone.value ? 1500 : 4000);
     return () => clearInterval(timer);
   }, [gone.value]);
   useEffect(() => {

@@ -1,30 +1,41 @@
 // The runs the server knows, asked for again and again, and trainings started from here.
 import { signal } from "@preact/signals";
 import { type ApiError, getJson, postJson, type Run } from "./api";
-import { ask, failure } from "./trace";
 
 export const runs = signal<Run[]>([]);
 export const root = signal("runs"); // the folder the runs lie in
+export const dataSets = signal<string[]>([]); // what trainings may be started on, by name
 export const readOnly = signal(false); // the server starts and stops no training for this browser
 export const loaded = signal(false);
 export const gone = signal(""); // why the server does not answer, "" while it does
 
-export async function refresh(): Promise<void> {
+/** Returns whether the server is back after it had not answered. */
+export async function refresh(): Promise<boolean> {
   try {
-    const answer = await getJson<{ root: string; read_only: boolean; runs: Run[] }>("/api/runs");
+    const answer = await getJson<{ root: string; read_only: boolean; data_sets: string[]; runs: Run[] }>("/api/runs");
     if (JSON.stringify(answer.runs) !== JSON.stringify(runs.value)) runs.value = answer.runs;
     root.value = answer.root;
     readOnly.value = answer.read_only;
+    if (answer.data_sets.join() !== dataSets.value.join()) dataSets.value = answer.data_sets;
     loaded.value = true;
-    if (gone.value && failure.value) void ask(true);
+    const back = gone.value !== "";
     gone.value = "";
+    return back;
   } catch (e) {
     gone.value = (e as ApiError).message;
+    return false;
   }
 }
 
+/** Starts a training and returns its run. */
+export async function start(order: object): Promise<string> {
+  const { id } = await postJson<{ id: string }>("/api/runs", order);
+  await refresh();
+  return id;
+}
+
 /** A reversal model that learns in seconds, with many checkpoints to look at. */
-export async function startSmall(): Promise<void> {
+export function startSmall(): Promise<string> {
   const settings = {
     "max-length": 12,
     "train-size": 4000,
@@ -34,6 +45,25 @@ export async function startSmall(): Promise<void> {
     "checkpoint-every": 50,
     keep: 50,
   };
-  await postJson("/api/runs", { task: "reverse", settings });
-  void refresh();
+  return start({ task: "reverse", settings });
 }
+
+/** Runs of a comparison or study together, in the order of the list; group "" stands alone. */
+export interface Group {
+  group: string;
+  members: Run[];
+}
+export function grouped(all: Run[]): Group[] {
+  const groups: Group[] = [];
+  for (const run of all) {
+    const group = run.group ?? "";
+    const known = groups.find((g) => g.group === group);
+    if (known) known.members.push(run);
+    else groups.push({ group, members: [run] });
+  }
+  return groups;
+}
+
+/** A run's name below the heading of its group. */
+export const nameIn = (group: string, id: string): string =>
+  group && id.startsWith(`${group}/`) ? id.slice(group.length + 1) : id;

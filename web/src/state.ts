@@ -7,15 +7,22 @@ export interface State {
   checkpoint: string; // "" = the one `qkv map` takes
   input: string;
   beginning: string; // ids of the tokens the output is made to begin with, comma separated
+  temperature: number; // of drawn tokens; 0 = always the likeliest
+  topK: number; // tokens drawn from, 0 = all
+  topP: number; // share of the probability drawn from
+  seed: number; // of drawn tokens
+  length: number; // tokens to write, 0 = as many as usual
+  other: string; // the run beside the first one, on the same input
   site: string;
   layer: number;
   head: number;
   query: number; // the pinned one, -1 = none
-  tab: "" | "map" | "lines" | "heads" | "steps" | "picture";
-  scale: "abs" | "row" | "lift";
+  key: number; // the pinned one, -1 = the one with the most weight
+  tab: "" | "map" | "lines" | "cell" | "heads" | "steps" | "picture";
+  scale: "largest" | "abs" | "row" | "lift";
   what: "weights" | "scores" | "rollout";
-  hiddenHeads: string; // heads left out of the lines, comma separated
-  share: number; // per cent of a row's weight that the lines reach
+  hiddenHeads: string; // heads left out of the lines, comma separated; "" = all but the chosen one, "none"
+  share: number; // per cent of a row's weight that the lines reach; -n = the n strongest keys
   runs: string; // runs in the training view, comma separated; "-" = none
   metric: string; // of the training view
   axis: "step" | "epoch" | "seconds";
@@ -30,6 +37,7 @@ interface Field<T> {
   key: string; // in the address; links hold these, so they never change
   standard: T; // left out of the address
   choices?: readonly T[];
+  decimal?: boolean; // a number that need not be whole
 }
 
 /** The only place that knows how the state is spelled in the address. The view comes before the question mark. */
@@ -39,15 +47,22 @@ const fields: { readonly [Name in keyof State]: Field<State[Name]> } = {
   checkpoint: { key: "c", standard: "" },
   input: { key: "x", standard: "" },
   beginning: { key: "f", standard: "" },
+  temperature: { key: "temp", standard: 0, decimal: true },
+  topK: { key: "topk", standard: 0 },
+  topP: { key: "topp", standard: 1, decimal: true },
+  seed: { key: "seed", standard: 1 },
+  length: { key: "len", standard: 0 },
+  other: { key: "m2", standard: "" },
   site: { key: "s", standard: "" },
   layer: { key: "l", standard: 0 },
   head: { key: "h", standard: 0 },
   query: { key: "q", standard: -1 },
-  tab: { key: "tab", standard: "", choices: ["", "map", "lines", "heads", "steps", "picture"] },
-  scale: { key: "scale", standard: "abs", choices: ["abs", "row", "lift"] },
+  key: { key: "j", standard: -1 },
+  tab: { key: "tab", standard: "", choices: ["", "map", "lines", "cell", "heads", "steps", "picture"] },
+  scale: { key: "scale", standard: "largest", choices: ["largest", "abs", "row", "lift"] },
   what: { key: "what", standard: "weights", choices: ["weights", "scores", "rollout"] },
   hiddenHeads: { key: "off", standard: "" },
-  share: { key: "share", standard: 95 },
+  share: { key: "share", standard: -3 },
   runs: { key: "runs", standard: "" },
   metric: { key: "y", standard: "" },
   axis: { key: "axis", standard: "step", choices: ["step", "epoch", "seconds"] },
@@ -67,8 +82,9 @@ export const notice = signal("");
 
 /** The value that `text` spells, or undefined where the field has no such value. */
 function parseValue(name: keyof State, text: string): State[keyof State] | undefined {
-  const { standard, choices } = fields[name] as Field<State[keyof State]>;
-  if (typeof standard === "number") return /^-?\d{1,9}$/.test(text) ? Number(text) : undefined;
+  const { standard, choices, decimal } = fields[name] as Field<State[keyof State]>;
+  const spelling = decimal ? /^\d{1,6}(\.\d{1,6})?$/ : /^-?\d{1,9}$/;
+  if (typeof standard === "number") return spelling.test(text) ? Number(text) : undefined;
   if (typeof standard === "boolean") return text === "true" || text === "false" ? text === "true" : undefined;
   return !choices || choices.includes(text) ? text : undefined;
 }
@@ -131,6 +147,7 @@ export function update(change: Partial<State>): void {
   const before = current();
   const next = { ...before, ...change };
   if (next.model !== before.model || next.input !== before.input) next.beginning = change.beginning ?? "";
+  if (next.query !== before.query && change.key === undefined) next.key = -1;
   state.value = next;
   if (next.input.length > longestInput && next.input !== before.input)
     notice.value = `The link leaves out the input: it is longer than ${longestInput} characters.`;

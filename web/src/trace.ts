@@ -1,41 +1,91 @@
 // The traced input: asked for once, its maps fetched as they are looked at.
-import { signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { type ApiError, getArray, postJson, query, type Site, type Trace } from "./api";
 import { useAnswer } from "./hooks";
 import type { Matrix } from "./map/matrix";
+import { runs } from "./runs";
 import { type State, state } from "./state";
 
-export const trace = signal<Trace | null>(null);
-export const failure = signal<{ message: string; field: string } | null>(null);
-export const busy = signal(false);
-let asked = "";
+export interface Failure {
+  message: string;
+  field: string;
+}
 
-const post = ({ model, checkpoint, input, beginning }: State) => {
+/** An input run through a model: the answer, or why there is none. */
+interface Asked {
+  trace: Signal<Trace | null>;
+  failure: Signal<Failure | null>;
+  busy: Signal<boolean>;
+}
+const nothing = (): Asked => ({ trace: signal(null), failure: signal(null), busy: signal(false) });
+
+const first = nothing();
+/** The run beside the first one, on the same input. */
+export const beside = nothing();
+export const { trace, failure, busy } = first;
+
+interface Request {
+  model: string;
+  input: string;
+  [more: string]: unknown;
+}
+
+/** What is asked of the server, by the id of its answer: a server that has forgotten a trace is asked again. */
+const requests = new Map<string, Request>();
+
+/** What the state asks for, of the run beside the first one where that is meant. */
+function requestOf(s: State, other = false): Request | null {
+  const model = other ? s.other : s.model;
+  if (!model || !s.input) return null;
+  const { input, checkpoint, temperature, topK, topP, seed, length, beginning } = s;
+  const taskOf = (id: string) => runs.value.find((r) => r.id === id)?.task;
+  // How tokens are drawn is said to the other run only where it is of the same kind; the beginning is the first one's.
+  const drawn = temperature > 0 ? { sample: { temperature, top_k: topK, top_p: topP, seed } } : {};
+  const writing = other && taskOf(model) !== taskOf(s.model) ? {} : { ...drawn, ...(length ? { length } : {}) };
+  if (other) return { model, input, ...writing };
   const begun = beginning ? { beginning: beginning.split(",").map(Number) } : {};
-  return postJson<Trace>("/api/trace", { model, checkpoint, input, ...begun });
-};
+  return { model, checkpoint, input, ...writing, ...begun };
+}
+
+async function post(body: Request): Promise<Trace> {
+  const answer = { ...(await postJson<Trace>("/api/trace", body)), model: body.model, input: body.input };
+  if (requests.size > 500) requests.clear();
+  requests.set(answer.id, body);
+  return answer;
+}
+
+/** Asks; an answer that comes after the next question is dropped. Returns a function of what and whether again. */
+function asker({ trace, failure, busy }: Asked) {
+  let asked = "";
+  return async (body: Request | null, again = false): Promise<void> => {
+    const key = JSON.stringify(body);
+    if (!body || (key === asked && !again)) return;
+    asked = key;
+    busy.value = true;
+    try {
+      const answer = await post(body);
+      if (key !== asked) return;
+      trace.value = answer;
+      failure.value = null;
+    } catch (e) {
+      if (key !== asked) return;
+      asked = "";
+      const { message, field } = e as ApiError;
+      failure.value = { message, field: field ?? "" };
+    } finally {
+      if (key === asked || asked === "") busy.value = false;
+    }
+  };
+}
+const askFirst = asker(first);
+const askBeside = asker(beside);
 
 /** Asks for what the state names, unless that is what is already there; `again` asks in any case. */
 export async function ask(again = false): Promise<void> {
-  const now = state.value;
-  const key = JSON.stringify([now.model, now.checkpoint, now.input, now.beginning]);
-  if (!now.model || !now.input || (key === asked && !again)) return;
-  asked = key;
-  busy.value = true;
-  try {
-    const answer = await post(now);
-    if (key !== asked) return;
-    trace.value = answer;
-    failure.value = null;
-  } catch (e) {
-    if (key !== asked) return;
-    asked = "";
-    const error = e as ApiError;
-    failure.value = { message: error.message, field: error.field ?? "" };
-  } finally {
-    if (key === asked || asked === "") busy.value = false;
-  }
+  const { other, input } = state.value;
+  if (!other || !input) beside.trace.value = beside.failure.value = null;
+  await Promise.all([askFirst(requestOf(state.value), again), askBeside(requestOf(state.value, true), again)]);
 }
 
 /** Runs a request about a trace; a server that has forgotten it (restarted, or many others since) gets the input again. */
@@ -43,9 +93,9 @@ async function remembered<T>(t: Trace, what: () => Promise<T>): Promise<T> {
   try {
     return await what();
   } catch (e) {
-    const now = state.value;
-    if ((e as ApiError).status !== 404 || trace.value?.id !== t.id) throw e;
-    await post(now);
+    const body = requests.get(t.id);
+    if ((e as ApiError).status !== 404 || !body) throw e;
+    await post(body);
     return what();
   }
 }
@@ -55,9 +105,27 @@ const siteNames: Record<string, string> = {
   encoder: "encoder self-attention",
   decoder: "decoder self-attention",
   self: "self-attention",
-  alignment: "alignment: mean of the cross-attention",
+  alignment: "alignment: mean of the cross-attention of the upper layers",
 };
 export const siteName = (site: Site): string => siteNames[site.id] ?? site.id;
+
+/** Whether a site's weights are a mean over layers and heads, so that it has none of its own. */
+export const isMean = (site: Site): boolean => site.id === "alignment";
+
+/** "cross-attention: decoder → source, layer 0, head 1", as far as the site has layers and heads. */
+export function mapName(site: Site, what: State["what"] = "weights"): string {
+  const { layer, head } = chosenHead(site);
+  if (isMean(site)) return siteName(site);
+  if (what === "rollout") return `${siteName(site)}, rollout to layer ${layer}`;
+  return `${siteName(site)}, layer ${layer}, head ${head}${what === "scores" ? ", scores" : ""}`;
+}
+
+/** What a saved page says about where its picture came from. */
+export const aboutTrace = (t: Trace): [string, string][] => [
+  ["Run", `${t.model}, weights of ${/^\d/.test(t.checkpoint) ? `step ${t.checkpoint}` : t.checkpoint}`],
+  ["Input", t.picture ? "a picture" : t.input],
+  ["Output", t.output],
+];
 
 /** The layer and head the state names, as far as the site has them. */
 export const chosenHead = (site: Site): { layer: number; head: number } => ({

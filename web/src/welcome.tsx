@@ -3,14 +3,11 @@ import { useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { readOnly, root, runs, startSmall } from "./runs";
 import { update } from "./state";
+import { begin, NewTraining } from "./train/new_training";
 
 export function Welcome() {
   const [error, setError] = useState("");
-  const start = () =>
-    startSmall().then(
-      () => update({ view: "train" }),
-      (e: ApiError) => setError(e.message),
-    );
+  const start = () => begin(startSmall()).catch((e: ApiError) => setError(e.message));
   const broken = runs.value.filter((r) => r.error);
   return (
     <main class="welcome">
@@ -32,8 +29,9 @@ export function Welcome() {
           {error}
         </p>
       )}
+      {!readOnly.value && <NewTraining />}
       <p>
-        On the command line; runs below <code>{root.value}/</code> appear here automatically:
+        On the command line; runs below <code>{root.value}/</code>, at any depth, appear here by themselves:
       </p>
       <pre>qkv train reverse</pre>
       <p>The lab needs no model: experiments on what attention can and cannot do, each with its formula.</p>

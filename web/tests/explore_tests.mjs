@@ -117,8 +117,8 @@ export function exploreTests(site) {
     });
     await page.selectOption("#what", "weights");
     await page.waitForSelector(".inspector table");
-    const numbers = await page.$$eval(".inspector tr", (rows) =>
-      rows.map((r) => Number(r.querySelectorAll("td.n")[r.querySelectorAll("td.n").length - 1].textContent)),
+    const numbers = await page.$$eval(".inspector tbody tr", (rows) =>
+      rows.map((r) => Number(r.querySelector(".bar-cell + td.n").textContent)),
     );
     near(
       numbers.reduce((a, b) => a + b, 0),
@@ -130,7 +130,9 @@ export function exploreTests(site) {
   });
 
   test("lines: the weights of a token, whichever side it is on", async () => {
-    const { page, close } = await open(site.browser, site.url, { hash: at({ tab: "lines", q: 1, share: 100 }) });
+    const { page, close } = await open(site.browser, site.url, {
+      hash: at({ tab: "lines", q: 1, share: 100, off: "none" }),
+    });
     await ready(page, ".lines canvas");
     const heads = [0, 1].map((h) => mapOfProgram("reverse-small", input, "--head", String(h)));
     const rows = await page.$$eval(".bars tbody tr", (all) => all.map((r) => r.textContent));
@@ -273,10 +275,10 @@ export function exploreTests(site) {
     await ready(second.page, ".map-box");
     assert.equal(await second.page.inputValue("#input"), odd);
     assert.equal(await second.page.inputValue("#scale"), "lift");
-    await second.page.waitForSelector(".tinted b");
+    await second.page.waitForSelector(".tinted span");
     assert.equal(String((await saved(second.page, "csv")).bytes), csv);
     assert.equal(await second.page.$("main script"), null);
-    assert.equal(await second.page.$(".tinted b b"), null);
+    assert.equal(await second.page.$(".tinted b"), null);
     await second.close();
     const bad = await open(site.browser, site.url, { hash: at({ l: "x", tab: "nothing" }) });
     await ready(bad.page, ".map-box");

@@ -36,7 +36,7 @@ function train(name, ...words) {
   );
 }
 
-/** Two heads, trained until it can do it; one with odd letters; one small model of every other task; no run at all. */
+/** Two heads, trained until it can do it; one with odd letters and additive scores; one without attention; one small model of every other task; no run at all. */
 export function trainModels() {
   mkdirSync(runs, { recursive: true });
   train(
@@ -52,7 +52,8 @@ export function trainModels() {
     "--epochs",
     "6",
   );
-  train("odd", "--alphabet", oddLetters, "--max-length", "12", "--train-size", "1000", "--epochs", "2");
+  train("odd", "--attention", "additive", "--alphabet", oddLetters, "--max-length", "12", "--train-size", "1000", "--epochs", "2");
+  train("none", "--attention", "none", "--max-length", "10", "--train-size", "600", "--epochs", "1");
   const small = ["--layers", "2", "--heads", "2", "--width", "32"];
   qkv(
     "train",

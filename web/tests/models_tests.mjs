@@ -91,7 +91,7 @@ export function modelTests(site) {
       2e-3,
       "probabilities",
     );
-    assert.equal(await page.textContent(".step-tables section:nth-child(2) h3"), "What might come next");
+    assert.equal(await page.textContent(".step-tables section:nth-child(2) h3"), "Alternatives for the next token");
     await close();
   });
 
@@ -160,7 +160,7 @@ export function modelTests(site) {
     const png = (await saved(page, "png")).bytes;
     assert.equal(png.subarray(1, 4).toString(), "PNG");
     // A drawing is looked at too.
-    await page.click("text=Look at the drawing");
+    await page.click("text=Run the drawing");
     await page.waitForFunction(() => document.querySelector("#input").value.startsWith("(a drawn"));
     await ready(page, ".picture-view");
     assert.ok((await page.textContent("#output")).length > 0);

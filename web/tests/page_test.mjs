@@ -5,8 +5,10 @@ import { exploreTests } from "./explore_tests.mjs";
 import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
 import { hostileTests } from "./hostile_tests.mjs";
 import { modelTests } from "./models_tests.mjs";
+import { newcomerTests } from "./newcomer_tests.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
+import { workTests } from "./work_tests.mjs";
 
 after(cleanUp);
 trainModels();
@@ -16,6 +18,8 @@ const site = { url: server.url, errors: server.errors, browser: await launch() }
 unitTests();
 exploreTests(site);
 modelTests(site);
+newcomerTests(site);
+workTests(site);
 viewTests(site);
 hostileTests();
 

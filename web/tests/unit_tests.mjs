@@ -63,7 +63,7 @@ export function unitTests() {
     assert.equal(rowMaximum(m, 0), 0);
     assert.equal(rowMaximum(m, 1), 2);
     assert.match(describeCell(m, 0, 2), /masked/);
-    assert.match(describeCell(m, 1, 2), /0\.7500, rank 1 of 3, 2\.25 × even/);
+    assert.match(describeCell(m, 1, 2), /0\.7500, rank 1 of 3, 2\.25 × uniform/);
     assert.equal(matrixCsv(m), ',x,y,z\n"a,b",0.5,0.5,masked\nc,0.25,0,0.75\n');
     for (const v of [0.1, 1 / 3, 1e-20, 0.999999])
       assert.equal(Math.fround(Number(shortest(Math.fround(v)))), Math.fround(v));

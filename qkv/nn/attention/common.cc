@@ -19,7 +19,7 @@ Tensor self_forward(const Attention& mechanism, const Tensor& x, const Attention
   parts.rule.causal = call.causal;
   if (call.bias.defined()) parts.rule.bias = call.bias;
   parts.rule.q_offsets = parts.rule.k_offsets = call.queries.offsets();
-  trace_attention(parts.q, parts.k, parts.rule, call, ctx);
+  trace_attention(parts.q, {parts.k, parts.v}, parts.rule, call, ctx);
   const Tensor a = attention(parts.q, parts.k, parts.v, parts.rule);  // [T, H, Dv]
   const Tensor flat = reshape(a, {a.dim(0), a.dim(1) * a.dim(2)});
   return parts.output_weight.defined() ? linear(flat, parts.output_weight, parts.output_bias) : flat;

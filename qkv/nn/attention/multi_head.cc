@@ -127,7 +127,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& memory, co
   if (ctx.trace) {
     const int64_t widths[] = {H * D_, Hkv * D_, Hkv * Dv_};
     const std::vector<Tensor> seen = split_columns(joint.detach(), widths);
-    trace_attention(split_heads(seen[0], H), split_heads(seen[1], Hkv), rule, call, ctx);
+    trace_attention(split_heads(seen[0], H), {split_heads(seen[1], Hkv), split_heads(seen[2], Hkv)}, rule, call, ctx);
   }
   return output_.forward(self_attention(joint, H, Hkv, rule));
 }

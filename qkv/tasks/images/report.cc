@@ -71,7 +71,7 @@ Section positions_section(const PositionGrid& grid) {
   return {grid.learned ? "What it learnt about places" : "What it is told about places",
           {std::string(
                "One small picture for each patch, in its place: how alike the position added to it and the one added "
-               "to every other patch are (cosine; the darker the more alike).") +
+               "to every other patch are (cosine; the stronger the colour, the more alike).") +
                (grid.learned ? " Nobody told the model that patches form rows and columns." : ""),
            SimilarityGrid{grid.rows, grid.columns, position_similarities(grid)}}};
 }

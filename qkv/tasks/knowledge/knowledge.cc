@@ -48,14 +48,15 @@ class Knowledge final : public Task {
     missing_ = Missing::replace;
     return true;
   }
-  TracedExample trace(const std::string& input) override;
+  TracedExample trace(const std::string& input) override { return trace_with(input, {}); }
+  TracedExample trace_with(const std::string& input, const TraceOptions& how) override;
   std::vector<std::string> examples(int64_t n) override;
   std::vector<Section> report_sections() override;
   void save_assets(const std::string& folder) const override { data_.vocabulary().save(folder); }
 
  private:
-  std::vector<std::vector<Hypothesis>> answers(std::span<const std::string> questions,
-                                               const DecodeOptions& options) const;
+  std::vector<std::vector<Hypothesis>> answers(std::span<const std::string> questions, const DecodeOptions& options,
+                                               const std::vector<int64_t>& beginning = {}) const;
   std::vector<std::string> best_answers(const std::vector<Fact>& facts) const;
   std::vector<AskedPerson> asked(const std::vector<Fact>& facts) const;
   /// What the first character of each answer is read from.
@@ -71,7 +72,8 @@ class Knowledge final : public Task {
 };
 
 std::vector<std::vector<Hypothesis>> Knowledge::answers(std::span<const std::string> questions,
-                                                        const DecodeOptions& options) const {
+                                                        const DecodeOptions& options,
+                                                        const std::vector<int64_t>& beginning) const {
   const NoGrad no_grad;
   std::vector<std::vector<Hypothesis>> all;
   for (size_t first = 0; first < questions.size(); first += kDecodedAtOnce) {
@@ -83,6 +85,7 @@ std::vector<std::vector<Hypothesis>> Knowledge::answers(std::span<const std::str
                       .n_best = options.n_best,
                       .length_penalty = options.length_penalty,
                       .max_lengths = {}};
+    how.forced = beginning;
     for (const std::string& q : part) {
       prompts.push_back(question_prompt(q, data_.vocabulary(), "'" + q + "'", missing_));
       how.first.push_back(CharVocabulary::kMask);
@@ -159,16 +162,19 @@ std::vector<std::vector<Prediction>> Knowledge::predict(std::span<const std::str
   return all;
 }
 
-TracedExample Knowledge::trace(const std::string& input) {
+TracedExample Knowledge::trace_with(const std::string& input, const TraceOptions& how) {
   const NoGrad no_grad;
   const std::vector<std::string> question{as_question(input)};
-  const Hypothesis best = answers(question, {})[0].front();
+  const Hypothesis best = answers(question, {}, how.beginning)[0].front();
   std::vector<int64_t> ids = question_prompt(question[0], data_.vocabulary(), "'" + input + "'", missing_);
+  const auto first = static_cast<int64_t>(ids.size());
   ids.insert(ids.end(), best.tokens.begin(), best.tokens.end());
   if (static_cast<int64_t>(ids.size()) > block_) ids.pop_back();
   TracedExample example =
       trace_reading(model_, ids, [this](int64_t id) { return data_.vocabulary().decode(std::vector<int64_t>{id}); });
   example.output = data_.vocabulary().decode(best.tokens);
+  example.written = best.tokens;
+  example.first_written = first;
   return example;
 }
 

@@ -87,8 +87,8 @@ class Translate final : public Task {
   Evaluation evaluate(const std::string& data) override;
   std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                const DecodeOptions& options) override;
-  TracedExample trace(const std::string& input) override { return trace_after(input, {}); }
-  TracedExample trace_after(const std::string& input, const std::vector<int64_t>& beginning) override;
+  TracedExample trace(const std::string& input) override { return trace_with(input, {}); }
+  TracedExample trace_with(const std::string& input, const TraceOptions& how) override;
   std::vector<std::string> examples(int64_t n) override;
   std::string about_example(const std::string& input) const override;
   std::vector<std::string> notes() override;
@@ -296,12 +296,12 @@ TracedExample Translate::traced(const std::vector<int64_t>& source, const std::v
   return example;
 }
 
-TracedExample Translate::trace_after(const std::string& input, const std::vector<int64_t>& beginning) {
+TracedExample Translate::trace_with(const std::string& input, const TraceOptions& how) {
   std::vector<int64_t> source = data_.tokenizers().source->encode(input);
   if (source.empty()) throw ConfigError("nothing to translate: the input is empty");
   RaggedIds one;
   one.push_back(source);
-  return traced(source, decode(one, {}, beginning)[0].front().tokens);
+  return traced(source, decode(one, {}, how.beginning)[0].front().tokens);
 }
 
 std::string Translate::alignment(const std::vector<int64_t>& source, const std::vector<int64_t>& output) const {

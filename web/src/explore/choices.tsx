@@ -5,9 +5,10 @@ import { type State, state, update } from "../state";
 import { chosenHead, siteName } from "../trace";
 
 const scales: [State["scale"], string][] = [
+  ["largest", "colours to the largest"],
   ["abs", "colours 0 to 1"],
   ["row", "colours by row"],
-  ["lift", "lift over even"],
+  ["lift", "relative to uniform"],
 ];
 
 function stages(site: Site): [State["what"], string][] {
@@ -18,7 +19,7 @@ function stages(site: Site): [State["what"], string][] {
   ];
   // A rollout multiplies the layers, so queries and keys must be the same tokens.
   const square = site.queries === site.keys && site.rows === site.columns;
-  return square ? all : all.slice(0, 2);
+  return all.filter(([what]) => (what !== "rollout" || square) && (what !== "scores" || site.scores));
 }
 
 export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["tab"] }) {
@@ -50,7 +51,7 @@ export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["ta
           onChange={(v) => update({ head: Number(v) })}
         />
       )}
-      {tab === "map" && (
+      {tab === "map" && stages(site).length > 1 && (
         <Select
           id="what"
           label="What is shown"

@@ -4,7 +4,8 @@ import type { Run, Site, Trace } from "../api";
 import type { Matrix } from "../map/matrix";
 import { exporting } from "../save/files";
 import { current, state, update } from "../state";
-import { ask, chosenHead, siteName, trace } from "../trace";
+import { ask, chosenHead, isMean, mapName, siteName, trace } from "../trace";
+import { CellView } from "./cell";
 import { Choices } from "./choices";
 import { HeadsView } from "./heads";
 import { InputPanel } from "./input";
@@ -12,7 +13,8 @@ import { Inspector } from "./inspector";
 import { LinesView } from "./lines";
 import { MapView } from "./map_view";
 import { PictureView } from "./picture";
-import { StepsView } from "./steps";
+import { SideBySide } from "./sides";
+import { StepsView, WrittenView } from "./steps";
 import { Thumbnails } from "./thumbnails";
 
 /** Name and explanation of each way to look, in the order of the tabs. */
@@ -23,24 +25,36 @@ const tabs = {
   ],
   map: ["Map", "Each row is a query and shares a weight of 1 among the keys it sees."],
   lines: ["Lines", "A line joins a query on the left with a key it looks at on the right."],
+  cell: ["q · k", "From q and k to the weight: every number between one query and one key."],
   heads: ["Heads", "Every head of every layer: a small map, how spread its weights are, how far it looks."],
   steps: ["Steps", "Follow the model token by token: where it looked, and what else it might have written."],
 } as const;
-type Tab = keyof typeof tabs;
+export type Tab = keyof typeof tabs;
 
-/** A picture has patches, but no steps. */
-const tabsOf = (t: Trace | null): Tab[] =>
-  (Object.keys(tabs) as Tab[]).filter((tab) => tab !== (t?.picture ? "steps" : "picture"));
+/** A picture has patches, but no steps; a mean of heads has no queries and keys. */
+function tabsOf(t: Trace, site: Site | undefined): Tab[] {
+  if (!site) return [];
+  const without = [t.picture ? "steps" : "picture", site.scores ? "" : "cell"];
+  return (Object.keys(tabs) as Tab[]).filter((tab) => !without.includes(tab));
+}
+
+export const chosenSite = (t: Trace): Site | undefined => t.sites.find((x) => x.id === state.value.site) ?? t.sites[0];
+
+function chosenTab(t: Trace, site: Site | undefined): Tab {
+  const possible = tabsOf(t, site);
+  const { tab } = state.value;
+  return tab && possible.includes(tab) ? tab : (possible[0] ?? "steps");
+}
 
 function show(tab: Tab): void {
   const scores = tab === "picture" && state.value.what === "scores";
   update({ tab, ...(scores ? { what: "weights" as const } : {}) });
 }
 
-function TabBar({ t, chosen }: { t: Trace; chosen: Tab }) {
+function TabBar({ t, site, chosen }: { t: Trace; site: Site; chosen: Tab }) {
   return (
     <div role="tablist" class="tabs" aria-label="Ways to look">
-      {tabsOf(t).map((tab) => (
+      {tabsOf(t, site).map((tab) => (
         <button type="button" role="tab" aria-selected={tab === chosen} onClick={() => show(tab)}>
           {tabs[tab][0]}
         </button>
@@ -50,14 +64,47 @@ function TabBar({ t, chosen }: { t: Trace; chosen: Tab }) {
 }
 
 function Title({ site, tab }: { site: Site; tab: Tab }) {
-  const { layer, head } = chosenHead(site);
+  const layer = isMean(site) ? "" : `, layer ${chosenHead(site).layer}`;
+  const name = tab === "heads" ? siteName(site) : tab === "lines" ? `${siteName(site)}${layer}` : mapName(site);
+  const scores = tab === "map" && state.value.what === "scores";
   return (
     <h2>
-      {siteName(site)}
-      {tab !== "heads" && `, layer ${layer}`}
-      {tab !== "heads" && tab !== "lines" && `, head ${head}`}
-      <small>{tabs[tab][1]}</small>
+      {name}
+      <small>{scores ? "Each row is a query, each cell its score with a key." : tabs[tab][1]}</small>
     </h2>
+  );
+}
+
+interface LookProps {
+  t: Trace;
+  site: Site | undefined;
+  tab: Tab;
+  onMap?: (m: Matrix | null) => void;
+  onCursor?: (row: number) => void;
+}
+
+/** One trace, looked at in one way; without attention, what it wrote. */
+export function Look({ t, site, tab, onMap, onCursor }: LookProps) {
+  if (!site) return <WrittenView t={t} key={t.id} />;
+  const key = `${t.id}${site.id}`;
+  return (
+    <>
+      {tab === "map" && <MapView t={t} site={site} onMap={onMap} onCursor={onCursor} />}
+      {tab === "lines" && <LinesView t={t} site={site} key={key} />}
+      {tab === "cell" && <CellView t={t} site={site} />}
+      {tab === "heads" && <HeadsView t={t} site={site} />}
+      {tab === "steps" && <StepsView t={t} site={site} key={key} />}
+      {tab === "picture" && t.picture && <PictureView t={t} site={site} p={t.picture} />}
+    </>
+  );
+}
+
+export function Controls({ t, site, tab }: { t: Trace; site: Site; tab: Tab }) {
+  return (
+    <div class="controls">
+      <TabBar t={t} site={site} chosen={tab} />
+      <Choices t={t} site={site} tab={tab} />
+    </div>
   );
 }
 
@@ -71,45 +118,47 @@ function useSomeRun(runs: Run[]): void {
   }, [runs.length, state.value.model]);
 }
 
-export function Explore({ runs }: { runs: Run[] }) {
-  const s = state.value;
+/** One run: the picture in the middle, thumbnails and one row in numbers beside it. */
+function One({ t }: { t: Trace }) {
+  const { query } = state.value;
   const [m, setMap] = useState<Matrix | null>(null);
   const [over, setOver] = useState(-1);
+  const site = chosenSite(t);
+  const tab = chosenTab(t, site);
+  return (
+    <>
+      <section class="picture">
+        {site && <Controls t={t} site={site} tab={tab} />}
+        {site && <Title site={site} tab={tab} />}
+        <Look t={t} site={site} tab={tab} onMap={setMap} onCursor={setOver} />
+      </section>
+      {site && tab === "map" && (
+        <aside class="panel heads-panel">
+          {!isMean(site) && <Thumbnails t={t} site={site} />}
+          {m && <Inspector t={t} site={site} {...chosenHead(site)} row={query >= 0 ? query : over} />}
+        </aside>
+      )}
+    </>
+  );
+}
+
+export function Explore({ runs }: { runs: Run[] }) {
+  const s = state.value;
   useSomeRun(runs);
-  useEffect(() => void ask(), [s.model, s.checkpoint, s.input, s.beginning]);
+  useEffect(
+    () => void ask(),
+    [s.model, s.other, s.checkpoint, s.input, s.beginning, s.temperature, s.topK, s.topP, s.seed, s.length],
+  );
   const t = trace.value;
-  const site = t?.sites.find((x) => x.id === s.site) ?? t?.sites[0];
-  const possible = tabsOf(t);
-  const tab: Tab = s.tab && possible.includes(s.tab) ? s.tab : possible[0];
+  const site = t ? chosenSite(t) : undefined;
+  const tab = t ? chosenTab(t, site) : "map";
   useEffect(() => {
     exporting.value = null;
   }, [tab, site?.id, t?.id]);
   return (
     <main class="explore">
       <InputPanel runs={runs} />
-      <section class="picture">
-        {t && !site && <p class="empty">This model has no attention: there is nothing to look at.</p>}
-        {t && site && (
-          <>
-            <div class="controls">
-              <TabBar t={t} chosen={tab} />
-              <Choices t={t} site={site} tab={tab} />
-            </div>
-            <Title site={site} tab={tab} />
-            {tab === "map" && <MapView t={t} site={site} onMap={setMap} onCursor={setOver} />}
-            {tab === "lines" && <LinesView t={t} site={site} key={`${t.id}${site.id}`} />}
-            {tab === "heads" && <HeadsView t={t} site={site} />}
-            {tab === "steps" && <StepsView t={t} site={site} key={`${t.id}${site.id}`} />}
-            {tab === "picture" && t.picture && <PictureView t={t} site={site} p={t.picture} />}
-          </>
-        )}
-      </section>
-      {t && site && tab === "map" && (
-        <aside class="panel heads-panel">
-          <Thumbnails t={t} site={site} />
-          {m && <Inspector t={t} site={site} {...chosenHead(site)} m={m} row={s.query >= 0 ? s.query : over} />}
-        </aside>
-      )}
+      {s.other ? <SideBySide tab={tab} /> : t ? <One t={t} /> : <section class="picture" />}
     </main>
   );
 }

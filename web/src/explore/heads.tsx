@@ -4,15 +4,15 @@ import { useEffect, useRef } from "preact/hooks";
 import { type Figures, getJson, query, type Site, type Trace } from "../api";
 import { Chart } from "../chart";
 import { inkOn, seriesColor } from "../colors";
+import { spread } from "../map/matrix";
 import { csv } from "../save/csv";
-import { exporting } from "../save/files";
+import { exportTrace } from "../save/files";
 import { figuresSvg } from "../save/svg";
-import { state } from "../state";
 import { siteName, useAbout } from "../trace";
 import { Thumbnails } from "./thumbnails";
 
 const kinds: [keyof Figures, string][] = [
-  ["entropy", "entropy, as a share of the possible"],
+  ["entropy", "entropy, as a share of an even spread"],
   ["distance", "mean distance looked, in tokens"],
   ["largest", "mean largest weight of a row"],
   ["self", "mean weight on the own position"],
@@ -42,7 +42,7 @@ function sentence(figures: Figures): string {
   const heads = dotsOf(figures, "entropy");
   const sharp = heads.reduce((a, b) => (b.value < a.value ? b : a));
   const soft = heads.reduce((a, b) => (b.value > a.value ? b : a));
-  const name = (d: Dot) => `layer ${d.layer} head ${d.head} (entropy ${(100 * d.value).toFixed(0)} % of the possible)`;
+  const name = (d: Dot) => `layer ${d.layer} head ${d.head} (entropy ${spread(d.value)})`;
   if (sharp.layer === soft.layer && sharp.head === soft.head) return `The only head is ${name(sharp)}.`;
   return `The sharpest head is ${name(sharp)}, the most even one ${name(soft)}.`;
 }
@@ -50,15 +50,15 @@ function sentence(figures: Figures): string {
 export function HeadsView({ t, site }: { t: Trace; site: Site }) {
   const figures = useAbout(t, `figures?${query({ site: site.id })}`, getJson<Figures>);
   const box = useRef<HTMLDivElement>(null);
-  const title = `${state.value.model}: ${siteName(site)}, every head`;
+  const title = `${t.model}: ${siteName(site)}, every head`;
   useEffect(() => {
     if (!figures) return;
-    exporting.value = {
+    exportTrace(t, {
       title,
       caption: sentence(figures),
-      svg: () => figuresSvg(title, Array.from(box.current!.querySelectorAll<SVGSVGElement>("figure svg"))),
+      svg: (bare) => figuresSvg(title, Array.from(box.current!.querySelectorAll<SVGSVGElement>("figure svg")), bare),
       csv: () => figuresCsv(figures),
-    };
+    });
   }, [figures]);
   return (
     <div class="heads" ref={box}>

@@ -3,11 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import { getJson, type Picture, type Run } from "../api";
 import { useAnswer } from "../hooks";
 import { shorten, shown } from "../map/tokens";
+import { grouped, nameIn } from "../runs";
 import { Select } from "../select";
 import { current, state, update } from "../state";
 import { ask, busy, failure, trace } from "../trace";
 import { Pad } from "./pad";
 import { pictureCanvas } from "./picture_draw";
+import { Writing } from "./writing";
 
 /** Inputs a run offers, with what they look like where they are pictures. */
 interface Examples {
@@ -52,10 +54,47 @@ function runNote(r: Run): string {
   return r.id.startsWith(r.task) ? "" : `(${r.task})`;
 }
 
+/** Runs as options of a menu; those of a comparison or study stand below its name. */
+function RunOptions({ runs }: { runs: Run[] }) {
+  return (
+    <>
+      {grouped(runs).map(({ group, members }) => {
+        const options = members.map((r) => (
+          <option value={r.id} disabled={!!r.error || !r.checkpoints.length}>
+            {nameIn(group, r.id)} {runNote(r)}
+          </option>
+        ));
+        return group ? <optgroup label={group}>{options}</optgroup> : options;
+      })}
+    </>
+  );
+}
+
+/** A second run on the same input, of those that read the same. */
+function OtherChoice({ runs, run }: { runs: Run[]; run: Run | undefined }) {
+  const possible = runs.filter(
+    (r) =>
+      r.id !== run?.id && r.task === run?.task && !r.error && (r.checkpoints.length > 0 || r.id === state.value.other),
+  );
+  if (!possible.length) return null;
+  return (
+    <label>
+      Beside it
+      <select id="other" value={state.value.other} onChange={(e) => update({ other: e.currentTarget.value })}>
+        <option value="">no other run</option>
+        <RunOptions runs={possible} />
+      </select>
+    </label>
+  );
+}
+
 function RunChoice({ runs }: { runs: Run[] }) {
   const fresh = {
     checkpoint: "",
     input: "",
+    other: "",
+    temperature: 0,
+    length: 0,
     site: "",
     layer: 0,
     head: 0,
@@ -69,11 +108,7 @@ function RunChoice({ runs }: { runs: Run[] }) {
     <label>
       Run
       <select id="run" value={state.value.model} onChange={change}>
-        {runs.map((r) => (
-          <option value={r.id} disabled={!!r.error || !r.checkpoints.length}>
-            {r.id} {runNote(r)}
-          </option>
-        ))}
+        <RunOptions runs={runs} />
       </select>
     </label>
   );
@@ -83,7 +118,8 @@ function CheckpointChoice({ run }: { run: Run | undefined }) {
   const { checkpoint } = state.value;
   const taken = trace.value?.checkpoint;
   const step = taken && /^\d/.test(taken) ? `step ${taken}` : taken;
-  const standard = step && checkpoint === "" ? `the run's choice (${step})` : "the run's choice";
+  const kind = taken === "average" ? "average" : run?.training ? "newest" : "best";
+  const standard = step && step !== kind && checkpoint === "" ? `${kind} (${step})` : kind;
   const others = [...(run?.checkpoints ?? [])].reverse().map((c): [string, string] => [String(c), `step ${c}`]);
   return (
     <label>
@@ -138,7 +174,7 @@ function InputForm() {
       </label>
       {problem && <Problem message={problem.message} />}
       <button type="submit" class="primary" disabled={!text || busy.value}>
-        {busy.value ? "Working…" : "Look"}
+        {busy.value ? "Working…" : "Run"}
       </button>
     </form>
   );
@@ -174,6 +210,7 @@ export function InputPanel({ runs }: { runs: Run[] }) {
     <aside class="panel input-panel">
       <RunChoice runs={runs} />
       <CheckpointChoice run={run} />
+      <OtherChoice runs={runs} run={run} />
       {problem?.field === "model" && <Problem message={problem.message} />}
       <InputForm />
       {trace.value && (
@@ -181,6 +218,12 @@ export function InputPanel({ runs }: { runs: Run[] }) {
           Output <output id="output">{shown(trace.value.output)}</output>
         </p>
       )}
+      {trace.value?.notice && (
+        <p class="caption notice" id="notice" role="status">
+          {trace.value.notice}
+        </p>
+      )}
+      {trace.value?.samples && <Writing />}
       {run?.input === "picture" && <Pad onPicture={(input) => update({ input, query: -1 })} />}
       <ExampleList {...given} />
     </aside>

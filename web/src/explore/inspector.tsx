@@ -1,10 +1,13 @@
-// The inspector: one row of the map in numbers, and how a score became a weight.
+// The inspector: one row of the map in numbers, scores and weights.
 import { useState } from "preact/hooks";
 import type { Site, Trace } from "../api";
 import { colorTable, css } from "../colors";
+import { touch } from "../device";
 import { useAnswer } from "../hooks";
-import { cell, keysByWeight, type Matrix, rowEntropy } from "../map/matrix";
+import { cell, keysByWeight, type Matrix, rowEntropy, spread } from "../map/matrix";
+import { TintedTokens } from "../map/tinted";
 import { shown } from "../map/tokens";
+import { update } from "../state";
 import { fetchMap } from "../trace";
 
 const most = 8;
@@ -14,21 +17,28 @@ interface Props {
   site: Site;
   layer: number;
   head: number;
-  m: Matrix;
   row: number;
 }
 
-/** The scores of one row, once they are wanted. */
-function useScores({ t, site, layer, head, row }: Props, wanted: boolean): Matrix | null {
-  const [held, hold] = useState<{ key: string; m: Matrix } | null>(null);
-  const key = `${t.id} ${site.id} ${layer} ${head} ${row}`;
+interface Row {
+  weights: Matrix; // one row
+  scores: Matrix | null; // where there are any
+}
+
+/** One row's weights and scores; the last ones stay until the next are there. */
+function useRow({ t, site, layer, head, row }: Props): Row | null {
+  const [held, hold] = useState<{ place: string; row: number; value: Row } | null>(null);
+  const place = `${t.id} ${site.id} ${layer} ${head}`;
+  const good = row >= 0 && row < site.queries;
+  const rows: [number, number] = [row, row + 1];
+  const one = (what: "weights" | "scores") => fetchMap(t, { site, layer, head, what, rows });
   useAnswer(
-    () => wanted && fetchMap(t, { site, layer, head, what: "scores", rows: [row, row + 1] }),
-    [key, wanted],
-    (m) => hold({ key, m }),
+    () => good && Promise.all([one("weights"), site.scores ? one("scores") : null]),
+    [place, row],
+    ([weights, scores]) => hold({ place, row, value: { weights, scores } }),
     () => hold(null),
   );
-  return held?.key === key ? held.m : null;
+  return good && held?.place === place && held.row === row ? held.value : null;
 }
 
 const Bar = ({ weight }: { weight: number }) => (
@@ -37,27 +47,55 @@ const Bar = ({ weight }: { weight: number }) => (
   </td>
 );
 
-function RowTable({ m, row, order, scores }: { m: Matrix; row: number; order: number[]; scores: Matrix | null }) {
-  const rest = order.slice(most).reduce((a, j) => a + cell(m, row, j), 0);
+/** The token of a key; where queries and keys are behind it, a way to the numbers between them. */
+function KeyName({ label, open }: { label: string; open?: () => void }) {
+  if (!open) return <>{shown(label)}</>;
+  return (
+    <button type="button" class="link" title="From q and k to this weight" onClick={open}>
+      {shown(label)}
+    </button>
+  );
+}
+
+function RowTable({ value: { weights: m, scores }, row }: { value: Row; row: number }) {
+  const order = keysByWeight(m, 0);
+  const rest = order.slice(most).reduce((a, j) => a + cell(m, 0, j), 0);
   return (
     <table>
+      <thead>
+        <tr>
+          <th scope="col">key</th>
+          <th scope="col" class="n">
+            at
+          </th>
+          <th scope="col" class="n" colSpan={2}>
+            weight
+          </th>
+          {scores && (
+            <th scope="col" class="n">
+              score
+            </th>
+          )}
+        </tr>
+      </thead>
       <tbody>
         {order.slice(0, most).map((j) => (
           <tr>
-            <th>{shown(m.colLabels[j])}</th>
+            <th scope="row">
+              <KeyName
+                label={m.colLabels[j]}
+                open={scores ? () => update({ tab: "cell", query: row, key: j }) : undefined}
+              />
+            </th>
             <td class="n">{j}</td>
-            <Bar weight={cell(m, row, j)} />
-            <td class="n">{cell(m, row, j).toFixed(4)}</td>
-            {scores && (
-              <td class="n" title="score">
-                {cell(scores, 0, j).toFixed(2)}
-              </td>
-            )}
+            <Bar weight={cell(m, 0, j)} />
+            <td class="n">{cell(m, 0, j).toFixed(4)}</td>
+            {scores && <td class="n">{cell(scores, 0, j).toFixed(2)}</td>}
           </tr>
         ))}
         {order.length > most && (
           <tr>
-            <th>{order.length - most} others</th>
+            <th scope="row">{order.length - most} others</th>
             <td />
             <Bar weight={rest} />
             <td class="n">{rest.toFixed(4)}</td>
@@ -70,38 +108,32 @@ function RowTable({ m, row, order, scores }: { m: Matrix; row: number; order: nu
 }
 
 export function Inspector(props: Props) {
-  const { m, row } = props;
-  const [open, setOpen] = useState(false);
-  const good = row >= 0 && row < m.rows && !m.pool && m.kind === "weights";
-  const scores = useScores(props, open && good);
-  if (!good)
+  const { row, t, site } = props;
+  const value = useRow(props);
+  if (!value)
     return (
       <section class="inspector">
         <h3>One query</h3>
-        <p class="caption">Click a row of the map to see its weights as numbers.</p>
+        <p class="caption">{touch ? "Touch" : "Click"} a row of the map to see its weights and scores as numbers.</p>
       </section>
     );
-  const order = keysByWeight(m, row);
+  const m = value.weights;
+  const seen = keysByWeight(m, 0).length;
   return (
     <section class="inspector" aria-live="polite">
       <h3>
-        “{shown(m.rowLabels[row])}” ({row}) looks at
+        “{shown(t.tokens[site.rows][row] ?? String(row))}” ({row}) looks at
       </h3>
-      <RowTable m={m} row={row} order={order} scores={scores} />
+      <TintedTokens m={m} row={row} />
+      <RowTable value={value} row={row} />
       <p class="caption">
-        Entropy {(100 * rowEntropy(m, row)).toFixed(0)} % of the possible; {order.length} keys visible.
+        Entropy {spread(rowEntropy(m, 0))}; {seen === 1 ? "1 key" : `${seen} keys`} visible.
       </p>
-      <details open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
-        <summary>From score to weight</summary>
-        <p class="caption">
-          A score z<sub>j</sub> tells how well key j fits the query; the weight is e
-          <sup>
-            z<sub>j</sub>
-          </sup>{" "}
-          divided by the sum of all e<sup>z</sup> of the row (for softmax).
-          {scores ? " The last column holds the scores." : ""}
-        </p>
-      </details>
+      {value.scores && (
+        <button type="button" id="open-cell" onClick={() => update({ tab: "cell", query: row })}>
+          From q and k to the weight
+        </button>
+      )}
     </section>
   );
 }

@@ -1,16 +1,19 @@
-// Token-to-token lines: queries left, keys right, one colour per head; opacity is the weight, whatever else is shown.
+// Token-to-token lines: queries left, keys right, one colour per head; by default one head and the strongest keys.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Site, Trace } from "../api";
 import { sharpContext } from "../canvas";
 import { chosenTheme, isDark, seriesColor, systemDark } from "../colors";
+import { touch } from "../device";
 import { useAnswer, useWidth } from "../hooks";
-import { cell } from "../map/matrix";
+import { cell, range } from "../map/matrix";
 import { shown } from "../map/tokens";
 import { csv, shortest } from "../save/csv";
-import { exporting } from "../save/files";
+import { exportTrace } from "../save/files";
+import { Select } from "../select";
 import { state, update } from "../state";
-import { cannot, chosenHead, fetchMap, siteLabels, siteName } from "../trace";
+import { cannot, chosenHead, fetchMap, isMean, siteLabels, siteName } from "../trace";
 import {
+  type Drawn,
   type Focus,
   type Geometry,
   geometryOf,
@@ -25,10 +28,19 @@ import {
   tokenAt,
 } from "./lines_draw";
 
+/** Heads without lines: those the state names, else all but the chosen one. */
+function hiddenHeads(site: Site): Set<number> {
+  const named = state.value.hiddenHeads;
+  if (named === "none") return new Set();
+  if (named) return new Set(named.split(",").map(Number));
+  const { head } = chosenHead(site);
+  return new Set(Array.from({ length: site.heads }, (_, h) => h).filter((h) => h !== head));
+}
+
 function toggle(hidden: Set<number>, head: number): void {
   const next = new Set(hidden);
   if (!next.delete(head)) next.add(head);
-  update({ hiddenHeads: [...next].sort((a, b) => a - b).join(",") });
+  update({ hiddenHeads: [...next].sort((a, b) => a - b).join(",") || "none" });
 }
 
 function HeadSwitches({ heads, hidden }: { heads: number; hidden: Set<number> }) {
@@ -44,12 +56,41 @@ function HeadSwitches({ heads, hidden }: { heads: number; hidden: Set<number> })
   );
 }
 
+/** Which keys get a line, by what the state's share says. */
+const limits: [number, string, string][] = [
+  [-1, "the strongest key", "the strongest key"],
+  [-3, "the 3 strongest keys", "the 3 strongest keys"],
+  [-10, "the 10 strongest keys", "the 10 strongest keys"],
+  [50, "keys reaching 50%", "the fewest keys that reach 50% of the weight"],
+  [80, "keys reaching 80%", "the fewest keys that reach 80% of the weight"],
+  [95, "keys reaching 95%", "the fewest keys that reach 95% of the weight"],
+  [100, "every key", "every key"],
+];
+const meaning = (share: number): string =>
+  limits.find(([value]) => value === share)?.[2] ?? `the fewest keys that reach ${share}% of the weight`;
+
+function LimitChoice() {
+  const { share } = state.value;
+  const known = limits.some(([value]) => value === share);
+  const own: [string, string][] = known ? [] : [[String(share), meaning(share)]];
+  return (
+    <label>
+      a line to{" "}
+      <Select
+        id="share"
+        value={String(share)}
+        options={[...limits.map(([value, text]): [string, string] => [String(value), text]), ...own]}
+        onChange={(v) => update({ share: Number(v) })}
+      />
+    </label>
+  );
+}
+
 export function LinesView({ t, site }: { t: Trace; site: Site }) {
-  const { share, hiddenHeads } = state.value;
   const { layer } = chosenHead(site);
   const [maps, setMaps] = useState<HeadMap[]>([]);
   const [first, setFirst] = useState(0);
-  const hidden = new Set(hiddenHeads.split(",").filter(Boolean).map(Number));
+  const hidden = hiddenHeads(site);
   const until = Math.min(site.queries, first + mostTokens);
   const fetchHead = async (head: number): Promise<HeadMap> => ({
     head,
@@ -61,25 +102,17 @@ export function LinesView({ t, site }: { t: Trace; site: Site }) {
     setMaps,
     cannot,
   );
+  // Of all heads, so that a line looks the same whichever others are shown.
+  const largest = useMemo(() => maps.reduce((a, x) => Math.max(a, range(x.m.values)[1]), 0), [maps]);
+  const shownMaps = maps.filter((x) => !hidden.has(x.head));
   return (
     <>
       <div class="controls">
         {site.heads > 1 && <HeadSwitches heads={site.heads} hidden={hidden} />}
-        <label>
-          keys reaching {share} % of the weight{" "}
-          <input
-            type="range"
-            aria-label="Share of the weight"
-            min={10}
-            max={100}
-            step={5}
-            value={share}
-            onInput={(e) => update({ share: Number(e.currentTarget.value) })}
-          />
-        </label>
+        <LimitChoice />
         {site.queries > mostTokens && (
           <label>
-            queries {first}–{until - 1} of {site.queries}{" "}
+            queries {first} to {until - 1} of {site.queries}{" "}
             <input
               type="range"
               aria-label="First query in sight"
@@ -91,7 +124,7 @@ export function LinesView({ t, site }: { t: Trace; site: Site }) {
           </label>
         )}
       </div>
-      {maps.length > 0 && <Lines t={t} site={site} first={first} maps={maps.filter((x) => !hidden.has(x.head))} />}
+      {maps.length > 0 && <Lines t={t} site={site} first={first} maps={shownMaps} largest={largest} />}
     </>
   );
 }
@@ -117,34 +150,45 @@ interface Props {
   site: Site;
   first: number;
   maps: HeadMap[];
+  largest: number; // weight of all heads
 }
 
-function Lines({ t, site, first, maps }: Props) {
-  const { query, share, model } = state.value;
+function sentence(lines: Line[], rows: number, heads: number): string {
+  const count = `${lines.length} ${lines.length === 1 ? "line" : "lines"}`;
+  const held = lines.reduce((a, l) => a + l.weight, 0) / Math.max(1, rows * heads);
+  return `${count}: from every query to ${meaning(state.value.share)}, ${(100 * held).toFixed(0)}% of all weight.`;
+}
+
+function Lines({ t, site, first, maps, largest }: Props) {
+  const { query, share, scale } = state.value;
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [over, setOver] = useState<Focus>(null);
   const focus: Focus = over ?? (query >= 0 ? { side: "query", index: query } : null);
   const heads = maps.map((x) => x.head).join();
-  const all = useMemo(() => linesOf(maps, first, share / 100), [heads, maps[0]?.m, first, share]);
+  const all = useMemo(() => linesOf(maps, first, share), [heads, maps[0]?.m, first, share]);
   const lines = all.filter((l) => !focus || (focus.side === "query" ? l.i : l.j) === focus.index);
   const labels = siteLabels(t, site);
   const g = geometryOf(width, site.heads, first, maps[0]?.m.rows ?? 0, site.keys);
-  const title = `${model}: ${siteName(site)}, layer ${chosenHead(site).layer}, lines`;
+  const top = scale === "abs" || !largest ? 1 : largest;
+  const drawn: Drawn = { g, lines, labels, top };
+  const layer = isMean(site) ? "" : `, layer ${chosenHead(site).layer}`;
+  const title = `${t.model}: ${siteName(site)}${layer}, lines`;
+  const text = sentence(all, g.rows, maps.length);
   useEffect(() => {
     const target = canvas.current;
     if (!target || !width) return;
-    paint(sharpContext(target, width, g.height), g, lines, focus, labels);
+    paint(sharpContext(target, width, g.height), drawn, focus);
     target.dataset.lines = String(lines.length);
     target.dataset.ready = "true";
-    exporting.value = {
+    exportTrace(t, {
       title,
-      caption: `${lines.length} lines: for every query the fewest keys that reach ${share} % of its weight.`,
-      svg: () => linesSvg(title, { ...g, width: Math.max(600, width) }, lines, labels),
+      caption: text,
+      svg: (bare) => linesSvg(bare ? "" : title, { ...drawn, g: { ...g, width: Math.max(600, width) } }),
       csv: () => linesCsv(lines, labels),
-    };
-  }, [all, width, focus?.side, focus?.index, isDark(), chosenTheme.value, systemDark.value]);
+    });
+  }, [all, width, top, focus?.side, focus?.index, isDark(), chosenTheme.value, systemDark.value]);
   const tokenUnder = (e: MouseEvent): Focus => {
     const r = canvas.current!.getBoundingClientRect();
     return tokenAt(g, e.clientX - r.left, e.clientY - r.top);
@@ -153,21 +197,29 @@ function Lines({ t, site, first, maps }: Props) {
     const f = tokenUnder(e);
     if (f?.side === "query") update({ query: f.index === query ? -1 : f.index });
   };
-  const stated = `${lines.length} lines from ${site.queries} queries to ${site.keys} keys`;
+  const hint = maps.length
+    ? `${touch ? "Touch" : "Point at"} a token to see its weights.`
+    : "Choose at least one head.";
+  const full = top === 1 ? "1" : `${Number(top.toPrecision(3))}, the largest here`;
   return (
     <div class="lines" ref={box}>
       <p class="caption">
-        {maps.length === 0
-          ? "Choose at least one head."
-          : `${lines.length} lines; the stronger a line, the larger its weight. Point at a token to see it alone.`}
+        {text} A line is as strong as its weight; a full one has {full}.
       </p>
-      {focus && maps.length > 0 && <FocusTable maps={maps} focus={focus} first={first} labels={labels} />}
+      {/* As high with a token in focus as without: the diagram below never moves. */}
+      <div class="focus-weights" style={{ height: `${1.7 * (1 + Math.min(4, Math.max(1, maps.length)))}em` }}>
+        {focus && maps.length ? (
+          <FocusTable maps={maps} focus={focus} first={first} labels={labels} />
+        ) : (
+          <p class="caption">{hint}</p>
+        )}
+      </div>
       <canvas
         ref={canvas}
         tabIndex={0}
         role="img"
         style={{ width: "100%", height: `${g.height}px` }}
-        aria-label={`${title}. ${stated}; opacity is the weight, colour the head`}
+        aria-label={`${title}. ${text}`}
         onMouseMove={(e) => setOver(tokenUnder(e))}
         onMouseLeave={() => setOver(null)}
         onClick={click}
@@ -189,8 +241,7 @@ function weightsOf({ m }: HeadMap, { focus, first, labels }: FocusProps): [strin
   if (focus.side === "query") {
     const i = focus.index - first;
     if (i < 0 || i >= m.rows) return [];
-    const keys = strongest(m, i, 0.999).slice(0, 6);
-    return keys.map((j) => [labels.keys[j], cell(m, i, j)]);
+    return strongest(m, i, -6).map((j) => [labels.keys[j], cell(m, i, j)]);
   }
   const column = Array.from({ length: m.rows }, (_, i): [string, number] => [
     labels.rows[first + i],

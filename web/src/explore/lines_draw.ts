@@ -3,15 +3,17 @@ import { inks, seriesColor } from "../colors";
 import { mapFont } from "../map/heatmap_draw";
 import { cell, keysByWeight, type Matrix } from "../map/matrix";
 import { shorten, shown } from "../map/tokens";
-import { svgOf, svgText } from "../save/svg";
+import { svgText, titled } from "../save/svg";
 
 export const mostTokens = 64; // in the window
 const least = 22; // pixels per token
 const roomy = 34;
 
-/** The fewest keys that reach `share` of a row's weight. */
-export function strongest(m: Matrix, i: number, share: number): number[] {
+/** Which keys of a query get a line: the fewest that reach a share of its weight (in per cent), or the -n strongest. */
+export function strongest(m: Matrix, i: number, limit: number): number[] {
   const order = keysByWeight(m, i).filter((j) => cell(m, i, j) > 0);
+  if (limit < 0) return order.slice(0, -limit);
+  const share = limit / 100;
   const total = order.reduce((a, j) => a + cell(m, i, j), 0);
   const kept: number[] = [];
   let sum = 0;
@@ -40,9 +42,9 @@ export interface Labels {
   keys: string[];
 }
 
-export function linesOf(maps: HeadMap[], first: number, share: number): Line[] {
+export function linesOf(maps: HeadMap[], first: number, limit: number): Line[] {
   const ofRow = ({ head, m }: HeadMap, i: number) =>
-    strongest(m, i, share).map((j) => ({ head, i: first + i, j, weight: cell(m, i, j) }));
+    strongest(m, i, limit).map((j) => ({ head, i: first + i, j, weight: cell(m, i, j) }));
   return maps.flatMap((map) => Array.from({ length: map.m.rows }, (_, i) => ofRow(map, i)).flat());
 }
 
@@ -106,14 +108,22 @@ function paintLabels(c: CanvasRenderingContext2D, g: Geometry, focus: Focus, lab
   column("key", right, g.firstKey, g.keys, labels.keys);
 }
 
-export function paint(c: CanvasRenderingContext2D, g: Geometry, lines: Line[], focus: Focus, labels: Labels): void {
+export interface Drawn {
+  g: Geometry;
+  lines: Line[];
+  labels: Labels;
+  top: number; // the weight of a line that is fully seen
+}
+const opacity = (l: Line, top: number) => Math.min(1, l.weight / top);
+
+export function paint(c: CanvasRenderingContext2D, { g, lines, labels, top }: Drawn, focus: Focus): void {
   c.fillStyle = inks().background;
   c.fillRect(0, 0, g.width, g.height);
   c.lineWidth = 2;
   for (const l of lines) {
     const { a, b } = curve(g, l);
     c.strokeStyle = seriesColor(l.head);
-    c.globalAlpha = Math.min(1, l.weight);
+    c.globalAlpha = opacity(l, top);
     c.beginPath();
     c.moveTo(g.side, a);
     c.bezierCurveTo(g.width / 2, a, g.width / 2, b, g.width - g.side, b);
@@ -123,20 +133,20 @@ export function paint(c: CanvasRenderingContext2D, g: Geometry, lines: Line[], f
   paintLabels(c, g, focus, labels);
 }
 
-export function linesSvg(title: string, g: Geometry, lines: Line[], labels: Labels): string {
+export function linesSvg(title: string, { g, lines, labels, top }: Drawn): string {
   const middle = g.width / 2;
   const right = g.width - g.side;
   const central = 'dominant-baseline="central"';
   const text = (token: string) => shorten(shown(token), 17);
-  const out = [svgText(8, 18, title, 'font-weight="bold"'), '<g transform="translate(0 20)" fill="none">'];
+  const out = ['<g fill="none">'];
   for (const l of lines) {
     const { a, b } = curve(g, l);
-    const look = `stroke="${seriesColor(l.head)}" stroke-width="2" stroke-opacity="${Math.min(1, l.weight).toFixed(3)}"`;
+    const look = `stroke="${seriesColor(l.head)}" stroke-width="2" stroke-opacity="${opacity(l, top).toFixed(3)}"`;
     out.push(`<path d="M${g.side} ${a}C${middle} ${a} ${middle} ${b} ${right} ${b}" ${look}/>`);
   }
-  out.push('</g><g transform="translate(0 20)">');
+  out.push("</g><g>");
   for (let i = 0; i < g.rows; i++)
     out.push(svgText(g.side - 8, y(g, i), text(labels.rows[g.first + i]), `text-anchor="end" ${central}`));
   for (let j = 0; j < g.keys; j++) out.push(svgText(right + 8, y(g, j), text(labels.keys[g.firstKey + j]), central));
-  return svgOf(g.width, g.height + 28, `${out.join("")}</g>`);
+  return titled(title, g, `${out.join("")}</g>`);
 }

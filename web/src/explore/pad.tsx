@@ -57,7 +57,7 @@ export function Pad({ onPicture }: { onPicture: (dataUrl: string) => void }) {
       />
       <span>
         <button type="button" onClick={() => onPicture(canvas.current!.toDataURL("image/png"))}>
-          Look at the drawing
+          Run the drawing
         </button>
         <button type="button" onClick={clear}>
           Clear

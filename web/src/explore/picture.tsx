@@ -5,10 +5,10 @@ import { freeCanvas, sharpContext } from "../canvas";
 import { chosenTheme, colorTable, css, systemDark } from "../colors";
 import type { Matrix } from "../map/matrix";
 import { csv, csvWeight } from "../save/csv";
-import { exporting } from "../save/files";
-import { svgOf, svgTitle } from "../save/svg";
+import { exportTrace } from "../save/files";
+import { titled } from "../save/svg";
 import { state, update } from "../state";
-import { chosenHead, siteName, useMap } from "../trace";
+import { chosenHead, mapName, useMap } from "../trace";
 import { drawPicture, patchCount, pictureSize, weightsOf } from "./picture_draw";
 
 const clamp = (v: number, low: number, high: number) => Math.max(low, Math.min(high, v));
@@ -94,7 +94,7 @@ const sum = (weights: Float32Array) => weights.reduce((a, v) => a + (v || 0), 0)
 
 function caption(p: Picture, weights: Float32Array, asked: string): string {
   const patches = weights.subarray(p.first_patch, p.first_patch + patchCount(p));
-  const per = (share: number) => `${(100 * share).toFixed(1)} %`;
+  const per = (share: number) => `${(100 * share).toFixed(1)}%`;
   const own = p.first_patch > 0 ? `, ${per(sum(weights.subarray(0, p.first_patch)))} on the class token` : "";
   const top = patches.reduce((a, v, k) => (v > a.v ? { v, k } : a), { v: -1, k: 0 });
   const place = `row ${Math.floor(top.k / p.patch_columns)}, column ${top.k % p.patch_columns}`;
@@ -105,8 +105,8 @@ function caption(p: Picture, weights: Float32Array, asked: string): string {
 function pictureSvg(title: string, p: Picture, weights: Float32Array, query: number): string {
   const { canvas, c } = freeCanvas(448, 448);
   drawPicture(c, { p, weights, query, side: 448, grid: true });
-  const image = `<image x="8" y="32" width="448" height="448" href="${canvas.toDataURL("image/png")}"/>`;
-  return svgOf(464, 500, svgTitle(title) + image);
+  const image = `<image x="8" y="8" width="448" height="448" href="${canvas.toDataURL("image/png")}"/>`;
+  return titled(title, { width: 464, height: 464 }, image);
 }
 
 function pictureCsv(p: Picture, weights: Float32Array): string {
@@ -123,18 +123,17 @@ export function PictureView({ t, site, p }: { t: Trace; site: Site; p: Picture }
   const { box, side } = useSide();
   const query = s.query < p.first_patch ? -1 : Math.min(site.queries - 1, s.query);
   const asked = query >= 0 ? `patch ${query - p.first_patch}` : p.first_patch > 0 ? "the class token" : "all patches";
-  const map = rollout ? `rollout to layer ${layer}` : `layer ${layer}, head ${head}`;
-  const title = `${s.model}: ${siteName(site)}, ${map}, query ${asked}`;
+  const title = `${t.model}: ${mapName(site, rollout ? "rollout" : "weights")}, query ${asked}`;
   const weights = m ? weightsOf(m, p, query) : new Float32Array();
   const text = caption(p, weights, asked);
   useEffect(() => {
     if (!m) return;
-    exporting.value = {
+    exportTrace(t, {
       title,
       caption: text,
-      svg: () => pictureSvg(title, p, weights, query),
+      svg: (bare) => pictureSvg(bare ? "" : title, p, weights, query),
       csv: () => pictureCsv(p, weights),
-    };
+    });
   }, [m, query]);
   return (
     <div class="picture-view" ref={box} data-ready={m ? "true" : "false"}>

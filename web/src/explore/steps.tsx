@@ -1,80 +1,123 @@
 // Steps: follow the decoding token by token, where it looked and what else it might have written.
 import { useEffect, useState } from "preact/hooks";
 import type { Candidate, Site, Trace } from "../api";
-import { colorTable, css, inkOn } from "../colors";
+import { colorTable, css } from "../colors";
+import { touch } from "../device";
 import { useTimer } from "../hooks";
-import { cell, keysByWeight, type Matrix, rowEntropy } from "../map/matrix";
+import { cell, keysByWeight, type Matrix, rowEntropy, rowOf, spread } from "../map/matrix";
+import { TintedTokens } from "../map/tinted";
 import { shorten, shown } from "../map/tokens";
 import { csv, csvWeight } from "../save/csv";
-import { exporting } from "../save/files";
-import { svgOf, svgText, svgTitle } from "../save/svg";
+import { exportTrace } from "../save/files";
+import { svgText, titled } from "../save/svg";
 import { state, update } from "../state";
-import { chosenHead, siteName, useMap } from "../trace";
+import { chosenHead, mapName, trace, useMap } from "../trace";
 import { Bars } from "./bars";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** One step of a map's rows, with what the model might have written there. */
+/** One step: a row of a map where there is one, with what the model might have written there. */
 interface Step {
-  m: Matrix;
+  m: Matrix | null; // without attention there is none
+  tokens: string[]; // of all steps
   step: number;
   written: boolean; // the row is a token written, not one read
   candidates?: Candidate[];
 }
 
 /** The token that came: the one written here, or the next one of a text that is read. */
-const came = ({ m, step, written }: Step): string | undefined => m.rowLabels[written ? step : step + 1];
+const came = ({ tokens, step, written }: Step): string | undefined => tokens[written ? step : step + 1];
 
 function sentence(s: Step): string {
-  const { m, step, written, candidates } = s;
+  const { m, tokens, step, written, candidates } = s;
   const token = came(s);
   const p = candidates?.find((c) => c.token === token)?.p.toFixed(4);
   const predicted = written ? ` with probability ${p}` : `, predicted “${shown(token ?? "")}” with probability ${p}`;
   const verb = written ? "wrote" : "read";
-  const spread = `${(100 * rowEntropy(m, step)).toFixed(0)} % of the possible`;
-  const first = `Step ${step}: ${verb} “${shown(m.rowLabels[step])}”${p === undefined ? "" : predicted}`;
-  return `${first}, looking with an entropy of ${spread}.`;
+  const first = `Step ${step}: ${verb} “${shown(tokens[step])}”${p === undefined ? "" : predicted}`;
+  return m ? `${first}; entropy of its weights ${spread(rowEntropy(m, step))}.` : `${first}.`;
 }
 
-function stepSvg(title: string, { m, step }: Step): string {
+function stepSvg(title: string, { m, step }: Step & { m: Matrix }): string {
   const fill = css(colorTable("abs"), 0.65);
   const rows = m.colLabels.map((label, j) => {
     const v = cell(m, step, j) || 0;
-    const y = 50 + 18 * j;
+    const y = 20 + 18 * j;
     const bar = `<rect x="120" y="${y - 10}" width="${300 * v}" height="12" fill="${fill}"/>`;
     return (
       svgText(112, y, shorten(shown(label), 13), 'text-anchor="end"') + bar + svgText(126 + 300 * v, y, v.toFixed(4))
     );
   });
-  return svgOf(520, 60 + 18 * m.cols, svgTitle(title) + rows.join(""));
+  return titled(title, { width: 520, height: 30 + 18 * m.cols }, rows.join(""));
 }
 
-const stepCsv = ({ m, step }: Step): string =>
+const stepCsv = ({ m, step }: Step & { m: Matrix }): string =>
   csv([["key", "token", "weight"], ...m.colLabels.map((label, j) => [j, label, csvWeight(cell(m, step, j))])]);
 
+const written = (t: Trace): boolean => t.tokens.target.length > 0;
+
+/** How sure the model was of each token it wrote. */
+const candidatesCsv = (t: Trace): string =>
+  csv([
+    ["step", "candidate", "probability"],
+    ...(t.candidates ?? []).flatMap((list, i) => list.map((c) => [i, c.token, c.p])),
+  ]);
+
+/** Step by step without any attention: what was written, how sure the model was, and what else it might have been. */
+export function WrittenView({ t }: { t: Trace }) {
+  const tokens = written(t) ? t.tokens.target : t.tokens.source;
+  const step = Math.max(0, Math.min(tokens.length - 1, state.value.query));
+  const s: Step = { m: null, tokens, step, written: written(t), candidates: t.candidates?.[step] };
+  useEffect(() => {
+    const title = `${t.model}: what it wrote`;
+    const caption = `This model has no attention. ${sentence(s)}`;
+    const text = tokens.map((token, i) => `${shown(token)} ${t.candidates?.[i]?.[0]?.p.toFixed(4) ?? ""}`);
+    const lines = text.map((line, i) => svgText(8, 20 + 18 * i, line)).join("");
+    const svg = (bare?: boolean) => titled(bare ? "" : title, { width: 520, height: 30 + 18 * text.length }, lines);
+    exportTrace(t, { title, caption, svg, csv: () => candidatesCsv(t) });
+  }, [t.id, step]);
+  if (!tokens.length) return <p class="empty">This model has no attention to look at; its output is on the left.</p>;
+  return (
+    <>
+      <p class="caption">
+        This model has no attention: it knows the source only by what its state carries. How sure it was of each token:
+      </p>
+      <Steps t={t} s={s} />
+    </>
+  );
+}
+
 export function StepsView({ t, site }: { t: Trace; site: Site }) {
-  const { model, query } = state.value;
   const { layer, head } = chosenHead(site);
   const m = useMap(t, { site, layer, head });
-  const step = Math.max(0, Math.min(site.queries - 1, query));
+  const step = Math.max(0, Math.min(site.queries - 1, state.value.query));
   // Rows of cross and decoder sites are tokens written; in a language model, step i has read token i and predicts
   // token i + 1. An encoder's rows predict nothing.
-  const written = site.rows === "target";
-  const candidates = written || t.tokens.target.length === 0 ? t.candidates?.[step] : undefined;
-  const title = `${model}: ${siteName(site)}, layer ${layer}, head ${head}, step ${step}`;
+  const rowsWritten = site.rows === "target";
+  const candidates = rowsWritten || !written(t) ? t.candidates?.[step] : undefined;
+  const title = `${t.model}: ${mapName(site)}, step ${step}`;
   useEffect(() => {
     if (!m || m.pool) return;
-    const s = { m, step, written, candidates };
-    exporting.value = { title, caption: sentence(s), svg: () => stepSvg(title, s), csv: () => stepCsv(s) };
+    const s = { m, tokens: m.rowLabels, step, written: rowsWritten, candidates };
+    const svg = (bare?: boolean) => stepSvg(bare ? "" : title, s);
+    exportTrace(t, { title, caption: sentence(s), svg, csv: () => stepCsv(s) });
   }, [m, step]);
   if (!m) return <p>Loading…</p>;
   if (m.pool) return <p class="empty">This input is too long to follow step by step.</p>;
-  return <Steps t={t} s={{ m, step, written, candidates }} />;
+  return <Steps t={t} s={{ m, tokens: m.rowLabels, step, written: rowsWritten, candidates }} />;
+}
+
+/** Makes the model write a token in place of the one that came at this step, where that is possible. */
+function forcing(t: Trace, { step, written: own }: Step): ((id: number) => void) | undefined {
+  if (!t.written || (written(t) && !own) || t.id !== trace.value?.id) return undefined;
+  const place = own ? step : step + 1 - (t.first_written ?? 0);
+  if (place < 0) return undefined; // a token of the input
+  return (id) => update({ beginning: [...t.written!.slice(0, place), id].join() });
 }
 
 function Steps({ t, s }: { t: Trace; s: Step }) {
-  const { m, step, written } = s;
-  const last = m.rows - 1;
+  const { m, step, tokens } = s;
+  const last = tokens.length - 1;
   const [playing, setPlaying] = useState(false);
   const go = (i: number) => update({ query: Math.max(0, Math.min(last, i)) });
   const tick = () => {
@@ -97,15 +140,14 @@ function Steps({ t, s }: { t: Trace; s: Step }) {
     else return;
     e.preventDefault();
   };
-  const force =
-    written && t.written ? (id: number) => update({ beginning: [...t.written!.slice(0, step), id].join() }) : undefined;
+  const force = forcing(t, s);
   return (
     <div
       class="steps"
       data-ready="true"
       tabIndex={0}
       role="group"
-      aria-label="Decoding, step by step: left and right arrows, Space plays"
+      aria-label={touch ? "Decoding, step by step" : "Decoding, step by step: left and right arrows, Space plays"}
       onKeyDown={press}
     >
       <div class="controls">
@@ -128,13 +170,13 @@ function Steps({ t, s }: { t: Trace; s: Step }) {
         />
       </div>
       <Forced />
-      <Timeline tokens={m.rowLabels} step={step} go={go} />
+      <Timeline tokens={tokens} step={step} go={go} />
       <p class="caption" aria-live="polite">
         {sentence(s)}
       </p>
-      <KeysTinted m={m} step={step} />
+      {m && <KeysTinted m={m} step={step} />}
       <div class="step-tables">
-        <Looked m={m} step={step} />
+        {m && <Looked m={m} step={step} />}
         {s.candidates && <Candidates s={s} candidates={s.candidates} force={force} />}
       </div>
     </div>
@@ -170,25 +212,7 @@ function Timeline({ tokens, step, go }: { tokens: string[]; step: number; go: (i
 }
 
 function KeysTinted({ m, step }: { m: Matrix; step: number }) {
-  const table = colorTable("abs");
-  return (
-    <p class="tinted" role="group" aria-label="Keys tinted by their weight at this step">
-      {m.colLabels.slice(0, 300).map((token, j) => {
-        const v = cell(m, step, j);
-        if (Number.isNaN(v))
-          return (
-            <span class="masked-token" title="masked">
-              {shown(token)}
-            </span>
-          );
-        return (
-          <span style={{ background: css(table, v), color: inkOn(table, v) }} title={v.toFixed(4)}>
-            {shown(token)}
-          </span>
-        );
-      })}
-    </p>
-  );
+  return <TintedTokens m={{ ...m, rows: 1, values: rowOf(m, step) }} row={step} />;
 }
 
 function Looked({ m, step }: { m: Matrix; step: number }) {
@@ -218,9 +242,11 @@ function Candidates({ s, candidates, force }: CandidateProps) {
   }));
   return (
     <section>
-      <h3>{s.written ? "What might come here" : "What might come next"}</h3>
+      <h3>{s.written ? "Alternatives for this token" : "Alternatives for the next token"}</h3>
       <Bars rows={[...rows, { label: "all others", value: Math.max(0, others) }]} color={css(colorTable("abs"), 0.5)} />
-      {force && <p class="caption">Click one to make the model say it here, and see how it continues.</p>}
+      {force && (
+        <p class="caption">{touch ? "Touch" : "Click"} one to make the model write it, and see how it continues.</p>
+      )}
     </section>
   );
 }

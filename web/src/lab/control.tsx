@@ -1,6 +1,7 @@
 // One setting of an experiment: a slider with its number, a menu, a field or a tick.
 import type { Setting } from "../api";
 import { Select } from "../select";
+import { Formula } from "./formula";
 
 /** Where a slider goes: the limits, or around the default where there are none; over decades when the range is wide. */
 function sliderRange(s: Setting): { low: number; high: number; log: boolean } {
@@ -25,7 +26,11 @@ const idOf = (setting: Setting) => `set-${setting.name}`;
 export function Control(props: Props) {
   const { setting, value, onChange } = props;
   const name = <span class="name">{setting.name}</span>;
-  const help = <small>{setting.help}</small>;
+  const help = (
+    <small>
+      <Formula text={setting.help} />
+    </small>
+  );
   if (setting.kind === "flag") {
     const turn = () => onChange(value === "true" ? "false" : "true");
     return (

@@ -9,6 +9,7 @@ import { exporting } from "../save/files";
 import { chartsSvg, figuresSvg } from "../save/svg";
 import { Select } from "../select";
 import { state, update } from "../state";
+import { BlockView, blockExperiment } from "./block";
 import { Control } from "./control";
 import { useExperiment } from "./experiment";
 import { Formula } from "./formula";
@@ -24,9 +25,9 @@ function numberText(v: number | null): string {
   return v.toPrecision(6).replace(/\.?0+$/, "");
 }
 
-function resultSvg(name: string, r: LabResult, box: HTMLElement): string {
+function resultSvg(name: string, r: LabResult, box: HTMLElement, bare = false): string {
   const charts = Array.from(box.querySelectorAll<SVGSVGElement>(".lab-figure .chart svg"));
-  if (charts.length) return figuresSvg(`${name}: ${r.claim}`, charts);
+  if (charts.length) return figuresSvg(`${name}: ${r.claim}`, charts, bare);
   const maps = r.pictures.flatMap((p) => (p.type === "maps" ? p.maps : []));
   return maps.length ? labMapSvg(maps[0]) : chartsSvg(r.claim, []);
 }
@@ -50,13 +51,14 @@ export function Lab() {
   const [dragging, setDragging] = useState(false);
   const box = useRef<HTMLElement>(null);
   const chosen = experiments.value.find((e) => e.name === experiment) ?? experiments.value[0];
-  const { result, error, setError } = useExperiment(chosen?.name, settings);
+  const isBlock = chosen?.name === blockExperiment.name;
+  const { result, error, setError } = useExperiment(isBlock ? undefined : chosen?.name, settings);
   const width = Math.min(900, (useWidth(box, !!chosen) || 632) - 32);
   useAnswer(
     () => !experiments.value.length && getJson<{ experiments: Experiment[] }>("/api/lab"),
     [],
     (answer) => {
-      experiments.value = answer.experiments;
+      experiments.value = [...answer.experiments, blockExperiment];
     },
     (e) => setError(e.message),
   );
@@ -66,7 +68,7 @@ export function Lab() {
     exporting.value = {
       title: `lab ${chosen.name}`,
       caption: r.claim,
-      svg: () => resultSvg(chosen.name, r, box.current!),
+      svg: (bare) => resultSvg(chosen.name, r, box.current!, bare),
       csv: () => resultCsv(r),
     };
   }, [r]);
@@ -82,10 +84,11 @@ export function Lab() {
       <section
         class="picture"
         ref={box as RefObject<HTMLElement>}
-        data-ready={result && result.settings === settings ? "true" : "false"}
+        data-ready={isBlock || (result && result.settings === settings) ? "true" : "false"}
         data-ms={result?.ms.toFixed(0)}
       >
-        {r && <Result name={chosen.name} r={r} dragging={dragging} width={width} />}
+        {isBlock && <BlockView fail={(e) => setError(e.message)} />}
+        {r && !isBlock && <Result name={chosen.name} r={r} dragging={dragging} width={width} />}
       </section>
     </main>
   );
@@ -113,7 +116,9 @@ function Settings({ chosen, error, onDrag }: SettingsProps) {
           onChange={(name) => update({ experiment: name, settings: "" })}
         />
       </label>
-      <p class="caption">{chosen.summary}</p>
+      <p class="caption">
+        <Formula text={chosen.summary} />
+      </p>
       {chosen.settings.map((setting) => (
         <Control
           key={`${chosen.name}-${setting.name}`}

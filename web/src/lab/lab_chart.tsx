@@ -4,6 +4,7 @@ import { useMemo, useRef } from "preact/hooks";
 import type { LabAxis, LabPlot } from "../api";
 import { Chart } from "../chart";
 import { inks, seriesColor } from "../colors";
+import { Formula, setFormulas } from "./formula";
 
 interface Dot {
   x: number;
@@ -125,14 +126,21 @@ export function LabChart({ p, dragging }: { p: LabPlot; dragging: boolean }) {
   const { x, y } = useDomains(p, dragging);
   return (
     <figure class="lab-figure">
-      <figcaption>{p.title}</figcaption>
+      <figcaption>
+        <Formula text={p.title} />
+      </figcaption>
       <Chart
         label={`${p.title}. ${p.caption}`}
         deps={[p, x.join(), y.join()]}
         options={(width) => options(p, x, y, width)}
+        drawn={setFormulas}
       />
       <Legend p={p} />
-      {p.caption && <p class="caption">{p.caption}</p>}
+      {p.caption && (
+        <p class="caption">
+          <Formula text={p.caption} />
+        </p>
+      )}
     </figure>
   );
 }
@@ -146,7 +154,7 @@ function Legend({ p }: { p: LabPlot }) {
         (s, i) =>
           s.name && (
             <span>
-              <span class={sign(s)} style={{ color: colorOf(p, i) }} /> {s.name}
+              <span class={sign(s)} style={{ color: colorOf(p, i) }} /> <Formula text={s.name} />
             </span>
           ),
       )}

@@ -7,6 +7,7 @@ import { drawMap, mapLayout, mapSize } from "../map/heatmap_draw";
 import type { Matrix } from "../map/matrix";
 import { Tiles } from "../map/tiles";
 import { mapSvg } from "../save/map_svg";
+import { Formula } from "./formula";
 
 function matrixOf(m: LabMap): Matrix {
   const labels = (given: string[], n: number) => Array.from({ length: n }, (_, i) => given[i] ?? String(i));
@@ -42,7 +43,9 @@ function SmallMap({ map, width }: { map: LabMap; width: number }) {
   }, [m, size, isDark(), chosenTheme.value, systemDark.value]);
   return (
     <figure class="small-map">
-      <figcaption>{map.title}</figcaption>
+      <figcaption>
+        <Formula text={map.title} />
+      </figcaption>
       <canvas
         ref={canvas}
         role="img"
@@ -57,13 +60,19 @@ export function LabMapsView({ p, width }: { p: LabMaps; width: number }) {
   const each = Math.min(420, width < 560 ? width : width / Math.min(p.columns || 2, p.maps.length) - 16);
   return (
     <div class="lab-maps">
-      <h3>{p.title}</h3>
+      <h3>
+        <Formula text={p.title} />
+      </h3>
       <div class="map-grid">
         {p.maps.map((m) => (
           <SmallMap map={m} width={each} />
         ))}
       </div>
-      {p.caption && <p class="caption">{p.caption}</p>}
+      {p.caption && (
+        <p class="caption">
+          <Formula text={p.caption} />
+        </p>
+      )}
     </div>
   );
 }

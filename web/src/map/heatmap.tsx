@@ -3,6 +3,7 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { sharpContext } from "../canvas";
 import { chosenTheme, isDark, type Scale, systemDark } from "../colors";
+import { mapHint } from "../device";
 import { type Cell, cellAt, cellByKey, type Frame, reveal } from "./cursor";
 import { drawMap, mapLayout, mapSize } from "./heatmap_draw";
 import { describeCell, type Matrix, poolMatrix } from "./matrix";
@@ -14,7 +15,8 @@ interface Props {
   scale: Scale;
   label: string;
   pinned: number;
-  onPin: (row: number) => void;
+  pinnedKey?: number;
+  onPin: (row: number, col: number) => void; // -1, -1: let go
   onKey?: (key: string) => boolean;
   onCursor?: (cell: Cell | null) => void;
 }
@@ -57,12 +59,15 @@ interface Handles {
 }
 
 /** What pointer, wheel and keys do; `change` is another size of the cells. */
-function handlers({ frame, zoom, choose, cursor, setCursor }: Handles, { pinned, onPin, onKey, onCursor }: Props) {
+function handlers(
+  { frame, zoom, choose, cursor, setCursor }: Handles,
+  { pinned, pinnedKey, onPin, onKey, onCursor }: Props,
+) {
   const moveTo = (c: Cell | null) => {
     setCursor(c);
     onCursor?.(c && zoom.pool === 1 ? c : null);
   };
-  const pin = (row: number) => onPin(pinned === row * zoom.pool ? -1 : row * zoom.pool);
+  const pin = (c: Cell) => onPin(c[0] * zoom.pool, c[1] * zoom.pool);
   /** What lies under (x, y) of the map's area stays there; by default its middle. */
   const change = (way: 1 | -1, at?: { x: number; y: number }) => {
     const { box, layout } = frame();
@@ -81,10 +86,10 @@ function handlers({ frame, zoom, choose, cursor, setCursor }: Handles, { pinned,
     if (next) {
       moveTo(next);
       reveal(frame(), next);
-    } else if (e.key === "Enter") pin(cursor ? cursor[0] : Math.max(0, Math.min(m.rows - 1, pinned)));
+    } else if (e.key === "Enter") pin(cursor ?? [Math.max(0, Math.min(m.rows - 1, pinned)), 0]);
     else if (e.key === "Escape") {
       moveTo(null);
-      onPin(-1);
+      onPin(-1, -1);
     } else if (e.key === "+" || e.key === "-") change(e.key === "+" ? 1 : -1);
     else if (e.key === "0") choose(null);
     else if (!onKey?.(e.key)) return;
@@ -101,7 +106,8 @@ function handlers({ frame, zoom, choose, cursor, setCursor }: Handles, { pinned,
     const where = cellAt(frame(), e);
     if (!where) return;
     moveTo(where);
-    pin(where[0]);
+    if (pinned === where[0] * zoom.pool && pinnedKey === where[1] * zoom.pool) onPin(-1, -1);
+    else pin(where);
   };
   const onMouseMove = (e: MouseEvent) => moveTo(cellAt(frame(), e));
   const onMouseLeave = () => moveTo(null);
@@ -155,7 +161,7 @@ export function HeatMap(props: Props) {
       </div>
       <div class="under-map">
         <p class="readout" aria-live="polite">
-          {there ? describeCell(m, ...there) : "Point at a cell, or focus the map and use the arrow keys."}
+          {there ? describeCell(m, ...there) : mapHint}
         </p>
         <ZoomButtons change={change} fit={() => choose(null)} />
       </div>

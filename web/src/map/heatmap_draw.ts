@@ -18,17 +18,21 @@ export interface MapLayout {
   turned: boolean;
 }
 
+/** An axis this long shows positions beside its tokens. */
+const longAxis = 20;
+const digits = (m: Matrix, n: number) => (n > longAxis ? String((n - 1) * (m.pool ?? 1)).length + 1 : 0);
+
 export function mapLayout(m: Matrix): MapLayout {
   const longest = (labels: string[]) =>
     Math.min(
       mostChars,
       labels.reduce((a, t) => Math.max(a, Array.from(shown(t)).length), 1),
     );
-  const across = longest(m.colLabels);
-  const turned = across > 2;
+  const turned = longest(m.colLabels) > 2;
+  const across = longest(m.colLabels) + digits(m, m.cols);
   return {
-    left: Math.ceil(longest(m.rowLabels) * charWidth) + 32,
-    top: turned ? Math.ceil(across * charWidth * 0.87) + 34 : 42,
+    left: Math.ceil((longest(m.rowLabels) + digits(m, m.rows)) * charWidth) + 32,
+    top: turned ? Math.ceil(across * charWidth * 0.87) + 34 : digits(m, m.cols) ? 56 : 42,
     right: turned ? Math.ceil(across * charWidth * 0.5) + 8 : 8,
     turned,
   };
@@ -41,6 +45,19 @@ export function mapSize(m: Matrix, layout: MapLayout, size: number): { width: nu
 /** Every label while cells are wide enough, else every 2nd, 5th, 10th, … */
 export const labelStep = (size: number): number => [1, 2, 5, 10, 20, 50, 100, 200].find((n) => n * size >= 11) ?? 500;
 export const labelText = (token: string): string => shorten(shown(token), mostChars);
+
+/** A token's label, with its position now and then on a long axis, and always where labels are left out. */
+export function axisLabel(m: Matrix, labels: string[], i: number, every: number): string {
+  const placed = labels.length > longAxis && (every > 1 || i % 10 === 0);
+  return placed ? `${i * (m.pool ?? 1)} ${labelText(labels[i])}` : labelText(labels[i]);
+}
+
+/** Columns above whose upright labels the position is written: every 10th, 20th, 50th, …, as there is room. */
+export function positionStep(m: Matrix, size: number): number {
+  if (m.cols <= longAxis) return 0;
+  const wide = charWidth * digits(m, m.cols) + 4;
+  return [10, 20, 50, 100, 200, 500].find((n) => n * size >= wide) ?? 1000;
+}
 
 /** Whether the number of a cell is written into it: an empty cell says zero. */
 export const hasText = (v: number): boolean => !Number.isNaN(v) && Math.abs(v) >= 0.005;
@@ -150,7 +167,19 @@ function drawRowLabels(
     if ((i % every && !here) || y < layout.top - 2) continue;
     if (here && every > 1) blank(c, 20, y - 8, layout.left - 22, 16);
     c.fillStyle = here ? strong : ink;
-    c.fillText(labelText(tiles.m.rowLabels[i]), layout.left - 7, y);
+    c.fillText(axisLabel(tiles.m, tiles.m.rowLabels, i, every), layout.left - 7, y);
+  }
+}
+
+/** Positions over upright labels. */
+function drawPositions(c: Context, m: Matrix, at: Pick<Look, "layout" | "size" | "left">, cols: Span): void {
+  const { layout, size, left } = at;
+  const step = positionStep(m, size);
+  c.fillStyle = inks().soft;
+  c.textAlign = "center";
+  for (let j = cols[0]; step && j < cols[1]; j++) {
+    const x = layout.left + (j + 0.5) * size - left;
+    if (j % step === 0 && x >= layout.left - 2) c.fillText(String(j * (m.pool ?? 1)), x, layout.top - 28);
   }
 }
 
@@ -166,9 +195,11 @@ function drawColumnLabels(c: Context, { tiles, layout, size, left, cursor }: Loo
     if (here && every > 1) blank(c, -2, -8, 100, 16);
     c.fillStyle = here ? strong : ink;
     c.textAlign = layout.turned ? "left" : "center";
-    c.fillText(labelText(tiles.m.colLabels[j]), layout.turned ? 2 : 0, layout.turned ? 0 : -4);
+    if (layout.turned) c.fillText(axisLabel(tiles.m, tiles.m.colLabels, j, every), 2, 0);
+    else c.fillText(labelText(tiles.m.colLabels[j]), 0, -4);
     c.restore();
   }
+  if (!layout.turned) drawPositions(c, tiles.m, { layout, size, left }, cols);
 }
 
 function drawLabels(c: Context, look: Look, rows: Span, cols: Span): void {

@@ -41,9 +41,10 @@ function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => numb
 }
 
 /** Position on the colour map when all cells share one scale; NaN stays NaN. */
-function wholeShade(m: Matrix, scale: "abs" | "auto" | "centered"): (v: number) => number {
+function wholeShade(m: Matrix, scale: "largest" | "abs" | "auto" | "centered"): (v: number) => number {
   if (scale === "abs") return (v) => v;
   const [low, high] = range(m.values);
+  if (scale === "largest") return (v) => (high > 0 ? v / high : v);
   const reach = Math.max(Math.abs(low), Math.abs(high));
   if (scale === "centered") return (v) => 0.5 + (reach > 0 ? v / (2 * reach) : v * 0);
   return (v) => (high > low ? (v - low) / (high - low) : v * 0);
@@ -106,9 +107,12 @@ export function describeCell(m: Matrix, i: number, j: number): string {
   if (m.kind === "scores") return `${place}: score ${v.toFixed(4)}`;
   const row = visible(m, i);
   const rank = row.filter((x) => x > v).length + 1;
-  const lift = v > 0 ? `, ${(v * row.length).toFixed(2)} × even` : "";
+  const lift = v > 0 ? `, ${(v * row.length).toFixed(2)} × uniform` : "";
   return `${place}: ${v.toFixed(4)}, rank ${rank} of ${row.length}${lift}`;
 }
+
+/** "61% of an even spread": an entropy as a share of the largest possible. */
+export const spread = (share: number): string => `${(100 * share).toFixed(0)}% of an even spread`;
 
 /** Entropy of a row's weights as a share of the largest possible. */
 export function rowEntropy(m: Matrix, i: number): number {
@@ -131,16 +135,18 @@ function summary(m: Matrix): { rows: number; largest: number; entropy: number; m
   return { ...sum, largest: sum.largest / sum.rows, entropy: sum.entropy / sum.rows };
 }
 
+const scoresMeaning =
+  "A score says how well a key fits a query, before a row of scores becomes a row of weights: only differences within a row count.";
+
 /** One sentence computed from the map. */
 export function caption(m: Matrix): string {
   if (m.kind === "scores") {
     const [low, high] = range(m.values).map((v) => v.toFixed(2));
-    return `Scores before they become weights lie between ${low} and ${high}; only differences within a row count.`;
+    return `${scoresMeaning} These lie between ${low} and ${high}.`;
   }
   const { rows, largest, entropy, masked } = summary(m);
   if (!rows) return "No row sees a key.";
   if (m.pool && m.pool > 1) return `Seen from afar. Each cell is the largest of ${m.pool} × ${m.pool} weights.`;
   const hidden = masked ? `; ${masked} of ${m.rows * m.cols} cells are masked` : "";
-  const spread = `${(100 * entropy).toFixed(0)} % of the possible`;
-  return `A row's largest weight is ${largest.toFixed(2)} on average, its entropy ${spread}${hidden}.`;
+  return `A row's largest weight is ${largest.toFixed(2)} on average, its entropy ${spread(entropy)}${hidden}.`;
 }

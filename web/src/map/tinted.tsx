@@ -5,25 +5,44 @@ import { shown } from "./tokens";
 
 const mostTinted = 300;
 
-/** The running text above a map, tinted by one row's weights. */
-export function TintedTokens({ m, row }: { m: Matrix; row: number }) {
-  if (row < 0 || row >= m.rows || m.pool) return null;
+interface Props {
+  m: Matrix; // its first row tints
+  row: number; // the query's number
+  chosen?: number; // a key that is looked at
+  pick?: (key: number) => void; // makes tokens buttons
+}
+
+/** All keys of one query as running text: the darker, the nearer to the row's largest weight; masked ones hatched. */
+export function TintedTokens({ m, row, chosen, pick }: Props) {
   const table = colorTable("abs");
-  // Of a long text, the part around the largest weight.
-  const from = Math.max(0, Math.min(m.cols - mostTinted, rowMaximum(m, row) - mostTinted / 2));
+  const best = rowMaximum(m, 0);
+  const top = cell(m, 0, best) || 1;
+  // Of a long text, the part around the key looked at.
+  const from = Math.max(0, Math.min(m.cols - mostTinted, (chosen ?? best) - mostTinted / 2));
   const to = Math.min(m.cols, from + mostTinted);
+  const token = (j: number) => {
+    const v = cell(m, 0, j);
+    const masked = Number.isNaN(v);
+    const look = masked ? {} : { style: { background: css(table, v / top), color: inkOn(table, v / top) } };
+    const name = masked ? "masked" : v.toFixed(4);
+    const kind = `${masked ? "masked-token" : ""}${j === chosen ? " here" : ""}`;
+    const text = shown(m.colLabels[j]);
+    if (!pick)
+      return (
+        <span class={kind} title={name} {...look}>
+          {text}
+        </span>
+      );
+    return (
+      <button type="button" class={kind} title={name} aria-pressed={j === chosen} onClick={() => pick(j)} {...look}>
+        {text}
+      </button>
+    );
+  };
   return (
-    <p class="tinted" role="group" aria-label={`Keys tinted by the weights of query ${row}`}>
-      <b>{shown(m.rowLabels[row])}</b> looks at {from > 0 && "… "}
-      {m.colLabels.slice(from, to).map((token, k) => {
-        const v = cell(m, row, from + k);
-        const style = { background: css(table, v || 0), color: inkOn(table, v || 0) };
-        return (
-          <span style={style} title={Number.isNaN(v) ? "masked" : v.toFixed(4)}>
-            {shown(token)}
-          </span>
-        );
-      })}
+    <p class="tinted" role="group" aria-label={`Keys tinted by the weights of query ${row}, the largest darkest`}>
+      {from > 0 && "… "}
+      {Array.from({ length: to - from }, (_, k) => token(from + k))}
       {to < m.cols && " …"}
     </p>
   );

@@ -1,27 +1,35 @@
 // The current view as files: SVG, PNG, CSV, and one HTML file with the data inside. Each view says how; the menu saves.
 import { signal } from "@preact/signals";
+import type { Trace } from "../api";
 import { freeCanvas } from "../canvas";
 import type { Scale } from "../colors";
 import { caption, type Matrix } from "../map/matrix";
+import { aboutTrace, trace } from "../trace";
 import { matrixCsv } from "./csv";
 import { htmlOf } from "./html";
 import { mapSvg } from "./map_svg";
 
-/** A view's picture and numbers. `map` adds numbers under the pointer to the HTML file. */
+/** A view's picture and numbers. `map` adds numbers under the pointer to the HTML file, `about` what they came from. */
 export interface Exportable {
   title: string;
   caption: string;
-  svg: () => string;
+  svg: (bare?: boolean) => string; // bare: title and caption stand elsewhere
   csv: () => string;
   map?: Matrix;
+  about?: [string, string][];
 }
 
 export const exporting = signal<Exportable | null>(null);
 
+/** The export of a view of a trace; of two side by side, the first is saved. */
+export function exportTrace(t: Trace, e: Exportable): void {
+  if (trace.value?.id === t.id) exporting.value = { ...e, about: aboutTrace(t) };
+}
+
 export const mapExport = (title: string, m: Matrix, scale: Scale): Exportable => ({
   title,
   caption: caption(m),
-  svg: () => mapSvg(title, m, scale),
+  svg: (bare) => mapSvg(title, m, scale, bare),
   csv: () => matrixCsv(m),
   map: m,
 });

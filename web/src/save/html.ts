@@ -33,7 +33,10 @@ function readNumbers(): void {
   });
 }
 
-export function htmlOf({ title, caption, svg, csv, map }: Exportable): string {
+const aboutHtml = (about: [string, string][]): string =>
+  `<dl>${about.map(([name, text]) => `<dt>${escapeMarkup(name)}</dt><dd>${escapeMarkup(text)}</dd>`).join("")}</dl>`;
+
+export function htmlOf({ title, caption, svg, csv, map, about }: Exportable): string {
   const { background, ink } = inks();
   const data = JSON.stringify({ title, ...(map ? mapData(map) : { csv: csv() }) }).replace(/</g, "\\u003c");
   const name = escapeMarkup(title);
@@ -41,9 +44,11 @@ export function htmlOf({ title, caption, svg, csv, map }: Exportable): string {
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
     `<title>${name}</title>`,
     `<style>body{font-family:system-ui,sans-serif;margin:2rem;background:${background};color:${ink}}`,
-    "svg{max-width:100%;height:auto}</style>",
+    "svg{max-width:100%;height:auto}dl{display:grid;grid-template-columns:auto 1fr;gap:.2rem 1rem}",
+    "dt{opacity:.7}dd{margin:0;font-family:monospace;overflow-wrap:anywhere;white-space:pre-wrap}</style>",
     `<h1 style="font-size:1.2rem">${name}</h1>`,
-    svg(),
+    about ? aboutHtml(about) : "",
+    svg(true),
     `<p id="value" style="font-family:monospace;min-height:1.4em">${map ? "Point at a cell." : ""}</p>`,
     `<p>${escapeMarkup(caption)}</p>`,
     map ? "" : `<details><summary>The numbers</summary><pre>${escapeMarkup(csv())}</pre></details>`,

@@ -1,20 +1,9 @@
 // A map as SVG: vector labels around an embedded picture of one pixel per cell.
 import { inks, type Scale } from "../colors";
-import { cellText, hasText, labelStep, labelText, mapLayout } from "../map/heatmap_draw";
+import { axisLabel, cellText, hasText, labelStep, labelText, mapLayout, positionStep } from "../map/heatmap_draw";
 import { caption, cell, type Matrix } from "../map/matrix";
 import { Tiles } from "../map/tiles";
-import { escapeMarkup, svgOf, svgText, svgTitle } from "./svg";
-
-/** Lines of at most `most` letters. */
-function wrapped(text: string, most: number): string[] {
-  const lines = [""];
-  for (const word of text.split(" ")) {
-    const last = lines[lines.length - 1];
-    if (last && last.length + word.length + 1 > most) lines.push(word);
-    else lines[lines.length - 1] = last ? `${last} ${word}` : word;
-  }
-  return lines;
-}
+import { escapeMarkup, svgText, titled } from "./svg";
 
 interface Place {
   left: number;
@@ -42,19 +31,25 @@ function labelsSvg(m: Matrix, { left, top, size }: Place, turned: boolean): stri
   const soft = `fill="${inks().soft}"`;
   const rowTitle = `← ${escapeMarkup(m.rowTitle ?? "query")}`;
   const out = [
-    svgText(left, 38, `${m.colTitle ?? "key"} →`, soft),
+    svgText(left, 10, `${m.colTitle ?? "key"} →`, soft),
     `<text transform="translate(16 ${top}) rotate(-90)" text-anchor="end" ${soft}>${rowTitle}</text>`,
   ];
-  m.rowLabels.forEach((t, i) => {
+  m.rowLabels.forEach((_, i) => {
     if (i % every) return;
-    out.push(svgText(left - 7, top + (i + 0.5) * size, labelText(t), `text-anchor="end" ${central}`));
+    out.push(
+      svgText(left - 7, top + (i + 0.5) * size, axisLabel(m, m.rowLabels, i, every), `text-anchor="end" ${central}`),
+    );
   });
   m.colLabels.forEach((t, j) => {
     if (j % every) return;
     const x = left + (j + 0.5) * size;
     const y = top - 8;
-    out.push(svgText(x, y, labelText(t), turned ? `transform="rotate(-60 ${x} ${y})"` : 'text-anchor="middle"'));
+    const text = turned ? axisLabel(m, m.colLabels, j, every) : labelText(t);
+    out.push(svgText(x, y, text, turned ? `transform="rotate(-60 ${x} ${y})"` : 'text-anchor="middle"'));
   });
+  const step = turned ? 0 : positionStep(m, size);
+  for (let j = 0; step && j < m.cols; j += step)
+    out.push(svgText(left + (j + 0.5) * size, top - 24, String(j * (m.pool ?? 1)), `text-anchor="middle" ${soft}`));
   return out.join("");
 }
 
@@ -73,20 +68,13 @@ function numbersSvg(m: Matrix, tiles: Tiles, { left, top, size }: Place): string
   return out.join("");
 }
 
-export function mapSvg(title: string, m: Matrix, scale: Scale): string {
+export function mapSvg(title: string, m: Matrix, scale: Scale, bare = false): string {
   const layout = mapLayout(m);
   const size = Math.max(2, Math.min(24, Math.floor(1600 / Math.max(m.rows, m.cols))));
-  const place: Place = { left: layout.left + 8, top: layout.top + 28, size };
+  const place: Place = { left: layout.left + 8, top: layout.top, size };
   const width = Math.max(420, place.left + m.cols * size + layout.right + 8);
-  const bottom = place.top + m.rows * size;
-  const words = wrapped(caption(m), Math.floor((width - 16) / 7.3));
   const tiles = new Tiles(m, scale);
-  const body = [
-    svgTitle(title),
-    cellsSvg(m, tiles, place),
-    labelsSvg(m, place, layout.turned),
-    numbersSvg(m, tiles, place),
-    ...words.map((line, k) => svgText(8, bottom + 22 + 18 * k, line)),
-  ];
-  return svgOf(width, bottom + 12 + words.length * 18, body.join(""));
+  const body = cellsSvg(m, tiles, place) + labelsSvg(m, place, layout.turned) + numbersSvg(m, tiles, place);
+  const height = place.top + m.rows * size + 4;
+  return titled(bare ? "" : title, { width, height }, body, bare ? "" : caption(m));
 }

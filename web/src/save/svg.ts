@@ -7,7 +7,33 @@ export const escapeMarkup = (s: string): string => s.replace(/[&<>"]/g, (c) => e
 
 export const svgText = (x: number, y: number, text: string, attributes = ""): string =>
   `<text x="${x}" y="${y}" ${attributes}>${escapeMarkup(text)}</text>`;
-export const svgTitle = (title: string): string => svgText(8, 20, title, 'font-weight="bold"');
+
+/** Lines of at most `most` letters. */
+export function wrapped(text: string, most: number): string[] {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const last = lines[lines.length - 1];
+    if (last && last.length + word.length + 1 > most) lines.push(word);
+    else lines[lines.length - 1] = last ? `${last} ${word}` : word;
+  }
+  return lines;
+}
+
+/** Lines of text of which none is wider than a picture, and the height they take. */
+function svgLines(text: string, width: number, y: number, look = ""): { markup: string; height: number } {
+  const lines = wrapped(text, Math.floor((width - 16) / 7.8));
+  const markup = lines.map((line, k) => svgText(8, y + 18 * k, line, look)).join("");
+  return { markup, height: 18 * lines.length };
+}
+
+/** A picture under its whole title and over its caption; both are "" where they stand elsewhere. */
+export function titled(title: string, size: { width: number; height: number }, body: string, caption = ""): string {
+  const head = title ? svgLines(title, size.width, 20, 'font-weight="bold"') : { markup: "", height: 0 };
+  const top = head.height ? head.height + 12 : 4;
+  const foot = caption ? svgLines(caption, size.width, top + size.height + 16) : { markup: "", height: 0 };
+  const all = `${head.markup}<g transform="translate(0 ${top})">${body}</g>${foot.markup}`;
+  return svgOf(size.width, top + size.height + foot.height + (foot.height ? 10 : 4), all);
+}
 
 export function svgOf(width: number, height: number, body: string): string {
   const { background, ink } = inks();
@@ -18,10 +44,10 @@ export function svgOf(width: number, height: number, body: string): string {
 }
 
 /** The page's charts, one below the other. */
-export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElement }[]): string {
-  let y = 30;
+export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElement }[], bare = false): string {
+  let y = 0;
   let width = 400;
-  const parts = [svgTitle(title)];
+  const parts: string[] = [];
   for (const { label, svg } of boxes) {
     const copy = svg.cloneNode(true) as SVGSVGElement;
     if (label) {
@@ -36,12 +62,13 @@ export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElem
     y += (Number(svg.getAttribute("height")) || svg.clientHeight) + 8;
     width = Math.max(width, Number(svg.getAttribute("width")) || svg.clientWidth);
   }
-  return svgOf(width, y, parts.join(""));
+  return titled(bare ? "" : title, { width, height: y }, parts.join(""));
 }
 
 /** The charts of figures, each under its caption. */
-export const figuresSvg = (title: string, charts: SVGSVGElement[]): string =>
+export const figuresSvg = (title: string, charts: SVGSVGElement[], bare = false): string =>
   chartsSvg(
     title,
     charts.map((svg) => ({ label: svg.closest("figure")?.querySelector("figcaption")?.textContent ?? "", svg })),
+    bare,
   );

@@ -9,10 +9,9 @@ import { chartsSvg } from "../save/svg";
 import { Select } from "../select";
 import { type State, state, update } from "../state";
 import { best, type Point, points, smooth, thin } from "./curves";
+import { figureName, figureText } from "./figures";
 import { curves, recordsOf } from "./records";
 import { colorOf } from "./run_list";
-
-const label = (metric: string) => metric.replace(/_/g, " ");
 
 interface Values {
   id: string;
@@ -51,7 +50,7 @@ function marksOf({ raw, lines, bests, broken }: Shown, smoothed: boolean, here: 
   const stroke = (d: Dot) => colorOf(d.id);
   const place = { x: "x", y: "value" };
   const bottom = raw.length ? Math.min(...raw.map((d) => d.value)) : 0;
-  const title = (d: Dot) => `${d.id}\nupdate ${d.step}\n${d.value.toPrecision(5)}`;
+  const title = (d: Dot) => `${d.id}\nstep ${d.step}\n${d.value.toPrecision(5)}`;
   return [
     here === null ? null : Plot.ruleX([here], { strokeDasharray: "3 3", strokeOpacity: 0.6 }),
     smoothed
@@ -64,19 +63,19 @@ function marksOf({ raw, lines, bests, broken }: Shown, smoothed: boolean, here: 
       y: () => bottom,
       text: () => "✕",
       fill: stroke,
-      title: (d: Dot) => `not a number at update ${d.step}`,
+      title: (d: Dot) => `not a number at step ${d.step}`,
     }),
     Plot.tip(raw, Plot.pointer({ ...place, title })),
   ];
 }
 
 const axes: [State["axis"], string, string][] = [
-  ["step", "updates", "update"],
+  ["step", "steps", "step"],
   ["epoch", "epochs", "epoch"],
   ["seconds", "seconds", "seconds"],
 ];
 
-function options(metric: string, width: number, marks: Plot.Markish[]): Plot.PlotOptions {
+function options(metric: string, name: string, width: number, marks: Plot.Markish[]): Plot.PlotOptions {
   const { logarithmic, axis } = state.value;
   const share = metric.startsWith("validation") && /accuracy|match/.test(metric) && !logarithmic;
   return {
@@ -85,7 +84,7 @@ function options(metric: string, width: number, marks: Plot.Markish[]): Plot.Plo
     marginBottom: 36,
     x: { label: axes.find(([name]) => name === axis)![2], grid: true },
     y: {
-      label: label(metric),
+      label: name,
       grid: true,
       nice: true,
       type: logarithmic ? "log" : "linear",
@@ -101,21 +100,24 @@ const curvesCsv = (runs: Values[], metric: string): string =>
     ...runs.flatMap(({ id, all }) => all.map((p) => [id, p.x, p.step, Number.isFinite(p.value) ? p.value : "nan"])),
   ]);
 
-function caption(bests: Dot[], smoothed: boolean): string {
-  const list = bests.map((b) => `${b.id} ${b.value.toPrecision(4)} at update ${b.step}`).join("; ") || "none";
+function caption(bests: Dot[], metric: string, smoothed: boolean): string {
+  const list = bests.map((b) => `${b.id} ${figureText(metric, b.value)} at step ${b.step}`).join("; ") || "none";
   if (!smoothed) return `Best so far (ringed): ${list}.`;
   const average = `their running average with a half-life of ${state.value.halfLife} points`;
   return `Best so far (ringed): ${list}. Thin lines are the values, thick ones ${average}.`;
 }
 
 interface Props {
-  chosen: string[];
+  chosen: Run[]; // all of one task
   metrics: string[];
   metric: string;
   mark: Run | undefined; // the run whose map is shown beside
+  main: boolean; // the one that is saved
 }
 
-export function CurvesView({ chosen, metrics, metric, mark }: Props) {
+export function CurvesView({ chosen: list, metrics, metric, mark, main }: Props) {
+  const chosen = list.map((r) => r.id);
+  const name = figureName(metric, list[0]);
   const { axis, logarithmic, halfLife, trainingStep } = state.value;
   const box = useRef<HTMLDivElement>(null);
   const runs = useMemo(
@@ -126,26 +128,27 @@ export function CurvesView({ chosen, metrics, metric, mark }: Props) {
   const shown = shownOf(runs, metric);
   const step = trainingStep >= 0 ? trainingStep : mark?.checkpoints[mark.checkpoints.length - 1];
   const here = axis === "step" && mark ? (step ?? null) : null;
-  const title = `${label(metric)} of ${chosen.join(", ")}`;
-  const text = caption(shown.bests, smoothed);
+  const title = `${name} of ${chosen.join(", ")}`;
+  const text = caption(shown.bests, metric, smoothed);
   useEffect(() => {
+    if (!main) return;
     exporting.value = {
       title,
       caption: text,
-      svg: () => chartsSvg(title, [{ label: "", svg: box.current!.querySelector("svg")! }]),
+      svg: (bare) => chartsSvg(title, [{ label: "", svg: box.current!.querySelector("svg")! }], bare),
       csv: () => curvesCsv(runs, metric),
     };
   }, [runs, title]);
   return (
     <div ref={box}>
-      <CurveControls metrics={metrics} metric={metric} long={isLong(runs)} />
+      <CurveControls metrics={metrics} metric={metric} long={isLong(runs)} run={list[0]} main={main} />
       <h2>
-        {label(metric)} <small>{chosen.length > 1 ? `${chosen.length} runs in one plot` : chosen[0]}</small>
+        {name} <small>{about(list)}</small>
       </h2>
       <Chart
         label={title}
         deps={[curves.value, metric, logarithmic, axis, halfLife, chosen.join(), here]}
-        options={(width) => options(metric, width, marksOf(shown, smoothed, here))}
+        options={(width) => options(metric, name, width, marksOf(shown, smoothed, here))}
       />
       {chosen.length > 1 && (
         <p class="legend">
@@ -157,24 +160,44 @@ export function CurvesView({ chosen, metrics, metric, mark }: Props) {
         </p>
       )}
       <p class="caption">{text}</p>
-      <LastValues runs={runs} />
+      <ValueTable runs={runs} metric={metric} />
     </div>
   );
 }
 
-function CurveControls({ metrics, metric, long }: { metrics: string[]; metric: string; long: boolean }) {
+/** "task reverse, 2 runs of the comparison compare-reverse" */
+function about(list: Run[]): string {
+  const groups = new Set(list.map((r) => r.group ?? ""));
+  const [group] = groups;
+  const of = groups.size === 1 && group ? ` of ${group}` : "";
+  return `task ${list[0].task}, ${list.length > 1 ? `${list.length} runs${of} in one plot` : list[0].id}`;
+}
+
+interface ControlProps {
+  metrics: string[];
+  metric: string;
+  long: boolean;
+  run: Run;
+  main: boolean;
+}
+
+function CurveControls({ metrics, metric, long, run, main }: ControlProps) {
   const { axis, logarithmic, halfLife } = state.value;
+  const choice = (
+    <label>
+      Show{" "}
+      <Select
+        id={main ? "metric" : undefined}
+        value={metric}
+        options={metrics.map((k) => [k, figureName(k, run)] as const)}
+        onChange={(k) => update({ metric: k })}
+      />
+    </label>
+  );
+  if (!main) return <div class="controls">{choice}</div>;
   return (
     <div class="controls">
-      <label>
-        Show{" "}
-        <Select
-          id="metric"
-          value={metric}
-          options={metrics.map((k) => [k, label(k)] as const)}
-          onChange={(k) => update({ metric: k })}
-        />
-      </label>
+      {choice}
       <label>
         over{" "}
         <Select
@@ -205,24 +228,39 @@ function CurveControls({ metrics, metric, long }: { metrics: string[]; metric: s
   );
 }
 
-function LastValues({ runs }: { runs: Values[] }) {
+/** Best and last value of each run: a comparison in numbers. */
+function ValueTable({ runs, metric }: { runs: Values[]; metric: string }) {
   return (
-    <details>
-      <summary>The last values</summary>
-      <table>
-        <tbody>
-          {runs.map(({ id, all }) => {
-            const end = all[all.length - 1];
-            return (
-              <tr>
-                <th>{id}</th>
-                <td>{end ? `update ${end.step}` : "—"}</td>
-                <td class="n">{end ? end.value.toPrecision(6) : ""}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+    <details open={runs.length > 1}>
+      <summary>The numbers</summary>
+      <div class="scroll">
+        <table class="figures-table">
+          <thead>
+            <tr>
+              <th>run</th>
+              <th class="n">best</th>
+              <th class="n">at step</th>
+              <th class="n">last</th>
+              <th class="n">at step</th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map(({ id, all }) => {
+              const end = all[all.length - 1];
+              const top = best(all, metric);
+              return (
+                <tr>
+                  <th scope="row">{id}</th>
+                  <td class="n">{top ? figureText(metric, top.value) : "—"}</td>
+                  <td class="n">{top?.step ?? ""}</td>
+                  <td class="n">{end ? figureText(metric, end.value) : "—"}</td>
+                  <td class="n">{end?.step ?? ""}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
     </details>
   );
 }

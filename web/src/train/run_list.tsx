@@ -1,8 +1,10 @@
-// The runs that can be compared, and a button that starts one.
+// The runs that can be compared, those of a comparison or study together, and a way to start one.
+import { useEffect, useRef } from "preact/hooks";
 import { type ApiError, type Run, remove } from "../api";
 import { seriesColor } from "../colors";
-import { readOnly, startSmall } from "../runs";
+import { type Group, grouped, nameIn, readOnly, startSmall } from "../runs";
 import { update } from "../state";
+import { begin, fresh, NewTraining } from "./new_training";
 import { failure } from "./records";
 
 /** Each run keeps its colour as others come and go: it is given by the order in which the page first saw it. */
@@ -24,29 +26,43 @@ async function attempt(what: Promise<void>): Promise<void> {
 
 const set = (ids: string[]) => update({ runs: ids.length ? ids.join(",") : "-" });
 
-function RunItem({ run, chosen }: { run: Run; chosen: string[] }) {
+/** Puts the focus on the line of a run that was just started. */
+function useFocusWhenFresh(id: string) {
+  const tick = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (fresh.value !== id) return;
+    fresh.value = "";
+    tick.current?.focus();
+    tick.current?.scrollIntoView({ block: "nearest" });
+  }, [fresh.value]);
+  return tick;
+}
+
+function RunItem({ run, group, chosen }: { run: Run; group: string; chosen: string[] }) {
   const others = chosen.filter((id) => id !== run.id);
   const on = others.length < chosen.length;
   const stop = () => void attempt(remove(`/api/runs/${encodeURIComponent(run.id)}`));
+  const tick = useFocusWhenFresh(run.id);
   return (
-    <div class="run">
+    <div class="run" data-run={run.id}>
       <label>
         <input
+          ref={tick}
           type="checkbox"
           disabled={!!run.error}
           checked={on}
           onChange={() => set(on ? others : [...chosen, run.id])}
         />
-        <span class="swatch" style={{ background: colorOf(run.id) }} /> {run.id}
+        <span class="swatch" style={{ background: colorOf(run.id) }} /> {nameIn(group, run.id)}
       </label>
       {!run.error && (
-        <button type="button" class="chip" onClick={() => set([run.id])}>
+        <button type="button" class="chip" aria-label={`Show ${run.id} only`} onClick={() => set([run.id])}>
           only
         </button>
       )}
       {run.training && <em>training</em>}
       {run.training && !readOnly.value && (
-        <button type="button" class="chip" onClick={stop}>
+        <button type="button" class="chip" aria-label={`Stop ${run.id}`} onClick={stop}>
           stop
         </button>
       )}
@@ -55,18 +71,39 @@ function RunItem({ run, chosen }: { run: Run; chosen: string[] }) {
   );
 }
 
+/** Runs of a comparison or study below its name, which opens them as one. */
+function GroupItem({ group, members, chosen }: Group & { chosen: string[] }) {
+  const items = members.map((r) => <RunItem key={r.id} run={r} group={group} chosen={chosen} />);
+  if (!group) return <>{items}</>;
+  const good = members.filter((r) => !r.error).map((r) => r.id);
+  return (
+    <section class="group" aria-label={group}>
+      <h3>
+        {group}{" "}
+        <button type="button" class="chip" aria-label={`Compare the runs of ${group}`} onClick={() => set(good)}>
+          compare
+        </button>
+      </h3>
+      {items}
+    </section>
+  );
+}
+
 export function RunList({ runs, chosen }: { runs: Run[]; chosen: string[] }) {
   return (
     <aside class="panel">
       <h2>Runs</h2>
       <p class="caption">Choose the runs to compare; each keeps its colour.</p>
-      {runs.map((r) => (
-        <RunItem run={r} chosen={chosen} />
+      {grouped(runs).map((g) => (
+        <GroupItem key={g.group} {...g} chosen={chosen} />
       ))}
       {!readOnly.value && (
-        <button type="button" class="primary" onClick={() => void attempt(startSmall())}>
-          Train a small reversal model
-        </button>
+        <>
+          <button type="button" class="primary" onClick={() => void attempt(begin(startSmall()))}>
+            Train a small reversal model
+          </button>
+          <NewTraining />
+        </>
       )}
       <p class="caption">
         {readOnly.value ? "More runs are trained on the server's machine" : "or on the command line"}:{" "}

@@ -3,11 +3,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, getJson, postJson, type Run, type Site, type Trace } from "../api";
 import { useAnswer, useTimer } from "../hooks";
 import { HeatMap } from "../map/heatmap";
+import { Legend } from "../map/legend";
 import type { Matrix } from "../map/matrix";
 import { shown } from "../map/tokens";
 import { mapExport, saveAs } from "../save/files";
 import { state, update } from "../state";
-import { fetchMap, siteName } from "../trace";
+import { fetchMap, isMean, siteName } from "../trace";
 
 /** One example as one checkpoint sees it. */
 interface Look {
@@ -66,6 +67,7 @@ export function Scrubber({ run }: { run: Run }) {
   const [look, setLook] = useState<Look | null>(null);
   const [last, setLast] = useState<Look | null>(null);
   const [problem, setProblem] = useState("");
+  const [mute, setMute] = useState(false); // no attention to show
   const [against, setAgainst] = useState(false);
   const fail = (e: ApiError) => setProblem(e.message);
   const input = useExample(run, fail);
@@ -76,7 +78,8 @@ export function Scrubber({ run }: { run: Run }) {
     const take = (found: Look | null) => {
       if (wanted.current !== at) return;
       setLook(found);
-      setProblem(found ? "" : "This model has no attention to show.");
+      setProblem("");
+      setMute(!found);
     };
     lookAt(run.id, at, input).then(take, fail);
   }, [run.id, at, input]);
@@ -85,14 +88,14 @@ export function Scrubber({ run }: { run: Run }) {
   }, [run.id, input, against, steps.length]);
   const changed = against && last && look ? difference(look.m, last.m) : null;
   const map = changed ?? look?.m;
-  const title = look ? `${run.id} at update ${look.step}: “${shown(input)}”` : "";
-  const scale = changed ? "centered" : "abs";
+  const title = look ? `${run.id} at step ${look.step}: “${shown(input)}”` : "";
+  const scale = changed ? "centered" : state.value.scale;
   const save = (kind: "svg" | "png" | "csv") => map && void saveAs(kind, mapExport(title, map, scale));
   return (
-    <section class="scrubber" data-ready={look ? "true" : "false"} data-step={look?.step ?? ""}>
+    <section class="scrubber" data-ready={look || mute ? "true" : "false"} data-step={look?.step ?? ""}>
       <h2>
         One example as training continues
-        <small>{look ? describe(look, input) : "Loading…"}</small>
+        <small>{look ? describe(look, input) : mute ? "This model has no attention to show." : "Loading…"}</small>
       </h2>
       <div class="controls">
         <Player steps={steps} at={at} drawn={look?.step} />
@@ -110,13 +113,19 @@ export function Scrubber({ run }: { run: Run }) {
         <p class="caption">The outputs differ in length: the map itself is shown.</p>
       )}
       {map && <HeatMap m={map} scale={scale} label={title} pinned={-1} onPin={() => undefined} />}
+      {map && (
+        <p class="caption">
+          <Legend m={map} scale={scale} />
+        </p>
+      )}
     </section>
   );
 }
 
 function describe({ t, site, step }: Look, input: string): string {
-  const result = `“${shown(input)}” → “${shown(t.output)}” at update ${step}`;
-  return `${result}; ${siteName(site)}, layer ${site.layers - 1}, head 0`;
+  const result = `“${shown(input)}” → “${shown(t.output)}” at step ${step}`;
+  const head = isMean(site) ? "" : `, layer ${site.layers - 1}, head 0`;
+  return `${result}; ${siteName(site)}${head}`;
 }
 
 /** Chooses a checkpoint; `drawn` is the one whose map is shown. */
@@ -146,10 +155,10 @@ function Player({ steps, at, drawn }: { steps: number[]; at: number; drawn: numb
         min={0}
         max={steps.length - 1}
         value={index}
-        aria-valuetext={`update ${at}`}
+        aria-valuetext={`step ${at}`}
         onInput={(e) => update({ trainingStep: steps[Number(e.currentTarget.value)] })}
       />
-      <span class="n">update {at}</span>
+      <span class="n">step {at}</span>
     </>
   );
 }

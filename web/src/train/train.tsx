@@ -9,11 +9,18 @@ import { curves, recordsOf, useRecords } from "./records";
 import { RunList } from "./run_list";
 import { Scrubber } from "./scrubber";
 
-function chosenRuns(runs: Run[]): string[] {
+/** The runs the state names, else those that belong with the first one: of its comparison, or of its task. */
+function chosenRuns(runs: Run[]): Run[] {
   const named = state.value.runs;
+  const good = runs.filter((r) => !r.error);
   if (named === "-") return [];
-  const wanted = named ? named.split(",") : runs.slice(0, 8).map((r) => r.id);
-  return wanted.filter((id) => runs.some((r) => r.id === id && !r.error));
+  if (named)
+    return named
+      .split(",")
+      .map((id) => good.find((r) => r.id === id))
+      .filter((r) => r !== undefined);
+  const [first] = good;
+  return good.filter((r) => r.task === first.task && (r.group ?? "") === (first.group ?? "")).slice(0, 8);
 }
 
 /** The metric the state names, else a loss. */
@@ -23,36 +30,46 @@ function chosenMetric(metrics: string[]): string | undefined {
   return metrics.find((k) => k === "validation loss") ?? metrics.find((k) => k.endsWith("loss")) ?? metrics[0];
 }
 
-export function Train({ runs }: { runs: Run[] }) {
-  const chosen = chosenRuns(runs);
-  useRecords(chosen);
+/** The plot of one task's runs: losses of different tasks have nothing to do with each other. */
+function TaskCurves({ list, mark, main }: { list: Run[]; mark: Run | undefined; main: boolean }) {
+  const ids = list.map((r) => r.id);
   const metrics = useMemo(
-    () => [...new Set(chosen.flatMap((id) => metricsOf(recordsOf(id))))],
-    [curves.value, chosen.join()],
+    () => [...new Set(ids.flatMap((id) => metricsOf(recordsOf(id))))],
+    [curves.value, ids.join()],
   );
   const metric = chosenMetric(metrics);
-  const withMap = runs.filter((r) => chosen.includes(r.id) && r.checkpoints.length > 0);
-  const scrubbed = withMap.find((r) => r.id === chosen[0]) ?? withMap[0];
+  if (!metric) return <p class="empty">No figures of {ids.join(", ")} yet. They appear as the training writes them.</p>;
+  const here = mark && ids.includes(mark.id) ? mark : undefined;
+  return <CurvesView chosen={list} metrics={metrics} metric={metric} mark={here} main={main} />;
+}
+
+export function Train({ runs }: { runs: Run[] }) {
+  const chosen = chosenRuns(runs);
+  const ids = chosen.map((r) => r.id);
+  useRecords(ids);
+  const scrubbed = chosen.find((r) => r.checkpoints.length > 0);
   const showExample = (id: string) =>
-    update({ runs: [id, ...chosen.filter((x) => x !== id)].join(","), trainingStep: -1 });
+    update({ runs: [id, ...ids.filter((x) => x !== id)].join(","), trainingStep: -1 });
+  const tasks = [...new Set(chosen.map((r) => r.task))];
   return (
     <main class="train">
-      <RunList runs={runs} chosen={chosen} />
+      <RunList runs={runs} chosen={ids} />
       <section class={scrubbed ? "picture two" : "picture"}>
-        {metric ? (
-          <CurvesView chosen={chosen} metrics={metrics} metric={metric} mark={scrubbed} />
-        ) : (
-          <p class="empty">No figures yet. They appear here as soon as a training writes them.</p>
-        )}
+        <div>
+          {tasks.length === 0 && <p class="empty">Choose a run on the left.</p>}
+          {tasks.map((task, i) => (
+            <TaskCurves key={task} list={chosen.filter((r) => r.task === task)} mark={scrubbed} main={i === 0} />
+          ))}
+        </div>
         {scrubbed && (
           <div>
-            {chosen.length > 1 && (
+            {ids.length > 1 && (
               <label class="which">
                 Example of{" "}
                 <Select
                   label="Run of the example"
                   value={scrubbed.id}
-                  options={chosen.map((id) => [id, id] as const)}
+                  options={ids.map((id) => [id, id] as const)}
                   onChange={showExample}
                 />
               </label>

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstdio>
 
-#include "qkv/app/explain/explain.h"
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
+#include "qkv/lab/explain/explain.h"
 #include "qkv/ops/ops.h"
 
-namespace qkv::app {
+namespace qkv::lab {
 namespace {
 
 // Given numbers as they were given, computed ones with `digits` decimals.
@@ -122,6 +122,9 @@ std::string explanation_json(const Explanation& e) {
     steps.push_back({{"name", step.name},
                      {"formula", step.formula},
                      {"part", step.backward ? "backward" : "forward"},
+                     {"given", step.given},
+                     {"rows", step.rows},
+                     {"columns", step.columns},
                      {"note", step.note},
                      {"shape", {step.value.dim(0), step.value.dim(1)}},
                      {"values", std::move(values)}});
@@ -189,4 +192,4 @@ Tensor parse_matrix(const std::string& text, const std::string& what) {
   return Tensor::from(values, {rows, columns});
 }
 
-}  // namespace qkv::app
+}  // namespace qkv::lab

@@ -1,9 +1,9 @@
 // The backward steps: gradients as the library's autograd leaves them, stage by stage.
-#include "qkv/app/explain/steps.h"
 #include "qkv/core/autograd.h"
+#include "qkv/lab/explain/steps.h"
 #include "qkv/ops/ops.h"
 
-namespace qkv::app {
+namespace qkv::lab {
 namespace {
 
 Tensor grad_or_zeros(const Tensor& leaf) {
@@ -117,4 +117,4 @@ void Explainer::show_source_gradient(const Role& role) {
   add(gradient(role.source), sum, role.from.grad(), {source_rows(role.from), ""});
 }
 
-}  // namespace qkv::app
+}  // namespace qkv::lab

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <utility>
 
-#include "qkv/app/explain/steps.h"
 #include "qkv/base/error.h"
+#include "qkv/lab/explain/steps.h"
 #include "qkv/ops/ops.h"
 
-namespace qkv::app {
+namespace qkv::lab {
 namespace {
 
 constexpr int64_t kMost = 64;  // rows and columns a person can still read
@@ -250,4 +250,4 @@ const ExplainStep& Explanation::step(const std::string& name) const {
 
 Explanation explain(const ExplainInput& input) { return Explainer(input).run(); }
 
-}  // namespace qkv::app
+}  // namespace qkv::lab

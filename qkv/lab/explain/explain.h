@@ -1,4 +1,5 @@
-// What the explain command shows: a small attention example with every intermediate value, forward and backward.
+// What the explain command and the page show: a small attention example with every intermediate value, forward and
+// backward.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 #include "qkv/ops/attention.h"
 
-namespace qkv::app {
+namespace qkv::lab {
 
 /// A small example, all matrices f64. Without W_Q the queries are q itself, and so on; q, k and v may be one matrix.
 struct ExplainInput {
@@ -68,4 +69,4 @@ std::string explanation_latex(const Explanation& e, int digits);
 /// "1,2;3,4" → [2, 2]. `what` opens the message of the ConfigError thrown for anything else.
 Tensor parse_matrix(const std::string& text, const std::string& what);
 
-}  // namespace qkv::app
+}  // namespace qkv::lab

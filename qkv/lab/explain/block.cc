@@ -1,10 +1,10 @@
 // A whole Transformer block of a tiny model: embedding, positions, heads, residuals, layer norms, feed-forward.
 #include <cmath>
 
-#include "qkv/app/explain/steps.h"
+#include "qkv/lab/explain/steps.h"
 #include "qkv/ops/ops.h"
 
-namespace qkv::app {
+namespace qkv::lab {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
@@ -150,4 +150,4 @@ Explanation explain_block(const BlockInput& input) {
   return out;
 }
 
-}  // namespace qkv::app
+}  // namespace qkv::lab

@@ -1,5 +1,5 @@
 // The explain command: every intermediate value of a small attention example.
-#include "qkv/app/explain/explain.h"
+#include "qkv/lab/explain/explain.h"
 
 #include <cmath>
 #include <cstdio>
@@ -11,6 +11,11 @@
 
 namespace qkv::app {
 namespace {
+
+using lab::BlockInput;
+using lab::ExplainInput;
+using lab::Explanation;
+using lab::parse_matrix;
 
 const char* const kAbout =
     "Every intermediate value of a small attention example, forward and backward, in double precision.\n"
@@ -178,34 +183,6 @@ void set_rule(const Cli& cli, const Options& o, ScoreRule& rule) {
 
 }  // namespace
 
-ExplainInput builtin_example(const std::string& name) {
-  const Tensor x = Tensor::from({-2, 1, .5, 1, 1.5, -.5, -1.5, 1, -.5, -2, -2.5, 1.5}, {4, 3}, DType::f64);
-  ExplainInput in;
-  in.q = in.k = in.v = {"X", x};
-  if (name == "query") {
-    in.title = "One query on four keys that are also the values";
-    in.q = {"q", Tensor::from({-2, 1, -1}, {1, 3}, DType::f64)};
-    return in;
-  }
-  if (name == "self") {
-    in.title = "Self-attention of four tokens, one head";
-    in.w_q = Tensor::from({1, -1.5, 0, 2, -.5, -1}, {3, 2}, DType::f64);
-    in.w_k = Tensor::from({-1.5, -1, 2.5, 0, .5, -1}, {3, 2}, DType::f64);
-    in.w_v = Tensor::from({1, 2.5, -.5, -2, 0, -1}, {3, 2}, DType::f64);
-    return in;
-  }
-  if (name == "heads") {
-    in.title = "Self-attention of four tokens, two heads";
-    in.w_q = Tensor::from({1, -1.5, 1, 1, 0, 2, 1, 1, -.5, -1, 1, 1}, {3, 4}, DType::f64);
-    in.w_k = Tensor::from({-1.5, -1, 1, 1, 2.5, 0, 1, 1, .5, -1, 1, 1}, {3, 4}, DType::f64);
-    in.w_v = Tensor::from({1, 2.5, 1, 1, -.5, -2, 1, 1, 0, -1, 1, 1}, {3, 4}, DType::f64);
-    in.w_o = Tensor::from({-1, 1.5, 2, 0, -1, -2, 1, -1.5, 0, 2, 0, 1}, {4, 3}, DType::f64);
-    in.heads = 2;
-    return in;
-  }
-  throw ConfigError("--example: '" + name + "' is not one of: query, self, heads");
-}
-
 int run_explain(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "block") return run_block({arguments.begin() + 1, arguments.end()});
   Cli cli(kAbout, "explain");
@@ -219,7 +196,7 @@ int run_explain(const Arguments& arguments) {
   if (!cli.parse(arguments)) return 0;
   check_usage(cli, o);
   const bool own = !o.x.empty() || !o.q.empty();
-  ExplainInput in = own ? own_input(o) : builtin_example(o.example);
+  ExplainInput in = own ? own_input(o) : lab::builtin_example(o.example);
   set_rule(cli, o, in.rule);
   in.d_out = load_matrix(o.d_out, "--d-out");
   in.backward = !o.forward_only;

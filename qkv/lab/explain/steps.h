@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "qkv/app/explain/explain.h"
+#include "qkv/lab/explain/explain.h"
 
-namespace qkv::app {
+namespace qkv::lab {
 
 /// A piece of a formula, as plain text and as LaTeX.
 struct Symbol {
@@ -91,4 +91,4 @@ class Explainer {
   bool in_backward_ = false;
 };
 
-}  // namespace qkv::app
+}  // namespace qkv::lab

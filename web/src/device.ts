@@ -1,0 +1,8 @@
+// What hands have: a mouse and keys, or fingers.
+
+/** Whether the main pointer is a finger: nothing can be pointed at without touching it, and there are no arrow keys. */
+export const touch = matchMedia("(hover: none) and (pointer: coarse)").matches;
+
+export const mapHint = touch
+  ? "Touch a cell to see its number."
+  : "Point at a cell, or focus the map and use the arrow keys.";

@@ -1,0 +1,58 @@
+// The colours of a map, with the numbers at their ends.
+import { colorTable, css, type Scale } from "../colors";
+import { state, update } from "../state";
+import { type Matrix, range } from "./matrix";
+
+const digits = (v: number): string => String(Number(v.toPrecision(3)));
+
+function ends(m: Matrix, scale: Scale): [string, string] {
+  const [low, high] = range(m.values);
+  switch (scale) {
+    case "largest":
+      return ["0", `${digits(high)}, the largest weight`];
+    case "abs":
+      return ["0", "1"];
+    case "row":
+      return ["0", "each row's largest"];
+    case "lift":
+      return ["1/64 × uniform", "64 × uniform"];
+    case "auto":
+      return [digits(low), digits(high)];
+    case "centered": {
+      const reach = Math.max(Math.abs(low), Math.abs(high));
+      return [`−${digits(reach)}`, `+${digits(reach)}`];
+    }
+  }
+}
+
+/** The other of the two scales from 0, one click away. */
+function Switch({ scale }: { scale: Scale }) {
+  if (scale !== "largest" && scale !== "abs") return null;
+  const to = scale === "largest" ? "abs" : "largest";
+  return (
+    <button type="button" class="chip" id="scale-switch" onClick={() => update({ scale: to })}>
+      {to === "abs" ? "colours 0 to 1" : "colours to the largest weight"}
+    </button>
+  );
+}
+
+/** `fixed`: the scale cannot be changed here. */
+export function Legend({ m, scale, fixed = false }: { m: Matrix; scale: Scale; fixed?: boolean }) {
+  const table = colorTable(scale);
+  const stops = Array.from({ length: 17 }, (_, i) => css(table, i / 16)).join(",");
+  const [low, high] = ends(m, scale);
+  return (
+    <span class="colorbar">
+      {low} <span class="bar" style={{ background: `linear-gradient(90deg,${stops})` }} /> {high}
+      {!fixed && <Switch scale={scale} />}
+      {m.values.some(Number.isNaN) && (
+        <>
+          <span class="masked" /> masked
+        </>
+      )}
+    </span>
+  );
+}
+
+/** The scale of a map: scores have their own. */
+export const scaleOf = (m: Pick<Matrix, "kind">): Scale => (m.kind === "scores" ? "auto" : state.value.scale);
