@@ -113,6 +113,10 @@ void Checkpoints::save(const TrainState& state, const std::vector<NamedParameter
     throw IoError(what + (good.empty() ? "; no checkpoint could be saved yet"
                                        : "; the last good checkpoint is " + checkpoint_path(good.back())));
   }
+  prune(state, keep);
+}
+
+void Checkpoints::prune(const TrainState& state, int64_t keep) const {
   const std::vector<int64_t> steps = checkpoints();
   for (size_t i = 0; i + static_cast<size_t>(keep) < steps.size(); ++i) {
     if (steps[i] != state.best_step) discard(checkpoint_path(steps[i]));

@@ -19,9 +19,11 @@ class Checkpoints {
   /// Steps of the checkpoints, ascending.
   std::vector<int64_t> checkpoints() const;
   std::string checkpoint_path(int64_t step) const;
-  /// Writes checkpoints/STEP in one visible step, then removes all but the newest `keep` and the best.
+  /// Writes checkpoints/STEP in one visible step, then prunes.
   void save(const TrainState& state, const std::vector<NamedParameter>& model, const Optimizer& optimizer,
             int64_t keep) const;
+  /// Removes all but the newest `keep` and the best; what cannot be removed now stays for the next time.
+  void prune(const TrainState& state, int64_t keep) const;
   /// Weights and optimizer of one checkpoint. Throws IoError on damage, weights that are not finite or another model.
   TrainState load(int64_t step, const std::vector<NamedParameter>& model, Optimizer& optimizer) const;
   TrainState load_state(int64_t step) const;

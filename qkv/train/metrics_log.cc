@@ -98,9 +98,13 @@ std::vector<EvaluationRecord> MetricsLog::parse(std::string_view text, const std
 }
 
 std::vector<EvaluationRecord> MetricsLog::evaluations(const std::string& folder, uint64_t bytes) {
-  std::string text = read_text(metrics_file(folder));
-  text.resize(std::min<uint64_t>(text.size(), bytes));
-  return parse(text, metrics_file(folder));
+  constexpr uint64_t kMost = uint64_t{256} << 20;  // millions of lines
+  const std::string file = metrics_file(folder);
+  if (bytes > kMost) {
+    throw IoError("cannot read " + file + ": " + std::to_string(bytes) + " bytes, more than the " +
+                  std::to_string(kMost) + " allowed");
+  }
+  return parse(read_part(file, 0, static_cast<size_t>(bytes)), file);
 }
 
 MetricsPart MetricsLog::part(const std::string& folder, int64_t from) {

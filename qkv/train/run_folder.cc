@@ -122,6 +122,7 @@ void RunFolder::refuse_existing(const std::string& path) {
   if (first_invalid_utf8(path) >= 0) {
     throw ConfigError("cannot start a run in " + path + ": the name is not UTF-8; choose another --out");
   }
+  remove_leftovers(path);  // of a process that was killed as it began here
   const std::string obstacle = in_the_way(path);
   if (obstacle.empty()) return;
   throw IoError("cannot start a run in " + path + ": " + obstacle +
@@ -181,10 +182,17 @@ std::vector<EvaluationRecord> RunFolder::history() const {
 std::vector<NamedParameter> parameters_of(Task& task) { return parameters(task); }
 
 void claim_folder(const std::string& folder, const std::string& name, const std::string& text) {
+  std::error_code error;
+  const bool ours = !fs::exists(folder, error);
   make_folders(folder);
-  AtomicFile record(folder + "/" + name);
-  record.write(text);
-  if (!record.commit_new()) refuse_taken(folder);
+  try {
+    AtomicFile record(folder + "/" + name);
+    record.write(text);
+    if (!record.commit_new()) refuse_taken(folder);
+  } catch (...) {
+    if (ours) ::rmdir(folder.c_str());  // which leaves it to whoever has written into it
+    throw;
+  }
 }
 
 void remove_untrained(const std::string& folder) {

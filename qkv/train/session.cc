@@ -10,6 +10,36 @@
 #include "qkv/io/json.h"
 
 namespace qkv {
+namespace {
+
+/// run_session without its result.json.
+SessionResult train_and_evaluate(RunFolder& folder, Task& task, TrainObserver* observer) {
+  SessionResult result;
+  result.run = folder.path();
+  result.task = folder.spec().name;
+  result.label = folder.settings().has("attention") ? folder.settings().get_text("attention") : result.task;
+  const std::vector<NamedParameter> model = parameters_of(task);
+  for (const NamedParameter& p : model) result.parameters += p.value.numel();
+  if (folder.checkpoints().empty()) load_start(task, folder.settings());
+  {
+    Trainer trainer(task, trainer_options(folder.settings()), &folder, observer);
+    trainer.resume();
+    result.training = trainer.run();
+  }
+  if (result.training.interrupted) return result;
+  folder.load_weights(model);
+  const NoGrad no_grad;
+  result.evaluation = task.evaluate("");
+  return result;
+}
+
+void write_result(const RunFolder& folder, const SessionResult& result) {
+  if (result.training.interrupted) return;
+  write_file_atomic(folder.path() + "/result.json", result_json(result, folder.settings()) + "\n");
+}
+
+}  // namespace
+
 std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings) {
   const std::string& from = settings.get_text("from");
   if (from.empty()) return spec.make(settings, "");
@@ -59,23 +89,8 @@ TrainerOptions trainer_options(const Settings& s) {
 }
 
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer) {
-  SessionResult result;
-  result.run = folder.path();
-  result.task = folder.spec().name;
-  result.label = folder.settings().has("attention") ? folder.settings().get_text("attention") : result.task;
-  const std::vector<NamedParameter> model = parameters_of(task);
-  for (const NamedParameter& p : model) result.parameters += p.value.numel();
-  if (folder.checkpoints().empty()) load_start(task, folder.settings());
-  {
-    Trainer trainer(task, trainer_options(folder.settings()), &folder, observer);
-    trainer.resume();
-    result.training = trainer.run();
-  }
-  if (result.training.interrupted) return result;
-  folder.load_weights(model);
-  const NoGrad no_grad;
-  result.evaluation = task.evaluate("");
-  write_file_atomic(folder.path() + "/result.json", result_json(result, folder.settings()) + "\n");
+  SessionResult result = train_and_evaluate(folder, task, observer);
+  write_result(folder, result);
   return result;
 }
 
@@ -108,8 +123,9 @@ OpenedRun load_run(const std::string& path, const std::string& weights,
 SessionResult run_watched(OpenedRun& run, const std::string& label, RunsObserver* observer) {
   run.folder.lock();
   TrainObserver* const watching = observer != nullptr ? observer->on_start(label, run.folder, *run.task) : nullptr;
-  SessionResult result = run_session(run.folder, *run.task, watching);
+  SessionResult result = train_and_evaluate(run.folder, *run.task, watching);
   if (observer != nullptr && !result.training.interrupted) observer->on_result(run.folder, *run.task, result);
+  write_result(run.folder, result);  // last: it says that nothing is left to do here
   return result;
 }
 

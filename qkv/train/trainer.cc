@@ -92,6 +92,7 @@ TrainResult Trainer::run() {
     // Nothing can refuse this training any more.
     folder_->store_changes();
     folder_->remove_average();
+    folder_->prune(state_, options_.keep);
   }
   started_ = now();
   cpu_started_ = cpu_time();

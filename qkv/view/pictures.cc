@@ -1,12 +1,17 @@
 // The only file that draws with cairo and sets text with pango: a canvas, PNG and SVG.
 #include <cairo-svg.h>
 #include <pango/pangocairo.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <new>
 #include <numbers>
 
 #include "qkv/base/error.h"
@@ -17,9 +22,28 @@ namespace qkv {
 namespace {
 
 constexpr double kMaxPixels = 32767;  // cairo's limit for a side
+constexpr size_t kFontsRoom = size_t{160} << 20, kTextRoom = size_t{8} << 20;
 
 void set_color(cairo_t* c, Rgb color, double alpha) {
   cairo_set_source_rgba(c, color.r / 255.0, color.g / 255.0, color.b / 255.0, alpha);
+}
+
+/// GLib, below pango, ends the program where there is no memory or no thread; so it ends like every failure.
+void say_fatal(const char* domain, GLogLevelFlags level, const char* message, void* data) {
+  if ((level & G_LOG_FLAG_FATAL) == 0) return g_log_default_handler(domain, level, message, data);
+  std::fprintf(stderr, "qkv: %s\n", kOutOfMemory);
+  std::_Exit(1);
+}
+
+/// Without memory, fontconfig looks for fonts for ever. So there must be room for what drawing takes before it begins:
+/// for fonts the first time (with the stacks of the threads that load them, and what malloc reserves for each).
+void require_room_for_text() {
+  static std::atomic<bool> loaded{false};
+  const size_t room = loaded.exchange(true) ? kTextRoom : kFontsRoom;
+  g_log_set_default_handler(&say_fatal, nullptr);
+  void* const probe = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(probe, room);
 }
 
 struct LayoutDeleter {
@@ -29,6 +53,7 @@ using Layout = std::unique_ptr<PangoLayout, LayoutDeleter>;
 
 // Layout must not depend on the surface: no hinting, fixed resolution, sizes in pixels.
 Layout make_layout(const std::string& text, const TextStyle& style) {
+  require_room_for_text();
   PangoContext* context = pango_font_map_create_context(pango_cairo_font_map_get_default());
   pango_cairo_context_set_resolution(context, 96);
   cairo_font_options_t* options = cairo_font_options_create();
@@ -230,11 +255,16 @@ using Surface = std::unique_ptr<cairo_surface_t, Closer>;
 using Context = std::unique_ptr<cairo_t, Closer>;
 
 cairo_status_t append_text(void* out, const unsigned char* data, unsigned length) {
-  static_cast<std::string*>(out)->append(reinterpret_cast<const char*>(data), length);
+  try {  // no exception may pass through cairo
+    static_cast<std::string*>(out)->append(reinterpret_cast<const char*>(data), length);
+  } catch (const std::bad_alloc&) {
+    return CAIRO_STATUS_NO_MEMORY;
+  }
   return CAIRO_STATUS_SUCCESS;
 }
 
 void check(cairo_status_t status) {
+  if (status == CAIRO_STATUS_NO_MEMORY) throw std::bad_alloc();
   if (status != CAIRO_STATUS_SUCCESS) {
     throw IoError(std::string("cannot draw the picture: ") + cairo_status_to_string(status));
   }

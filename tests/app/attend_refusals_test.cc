@@ -133,6 +133,7 @@ TEST_F(AttendRefusals, NumbersBeyondFloatAndOneFileTwice) {
   refused({"--scale", "1e39"}, 2, "--scale must be a finite number");
   refused({"--beta", "-1e39"}, 2, "--beta must be a finite number");
   refused({"--out", folder_ / "y.npy", "--scores", folder_ / "./y.npy"}, 2, "two results cannot share one file");
+  refused({"--out", "none.npy", "--scores", "./none.npy"}, 2, "two results cannot share one file");
   text("old.npy", "old");
   std::filesystem::create_symlink("old.npy", folder_ / "link.npy");
   refused({"--out", folder_ / "old.npy", "--scores", folder_ / "link.npy"}, 2, "two results cannot share one file");

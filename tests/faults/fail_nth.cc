@@ -94,12 +94,12 @@ ssize_t write(int fd, const void* bytes, size_t count) {
   return real(write, "write")(fd, bytes, count);
 }
 
-int fsync(int fd) {
+int fsync(int) {
   if (fails(kFsync)) {
     errno = EIO;
     return -1;
   }
-  return real(fsync, "fsync")(fd);
+  return 0;  // what a killed process wrote the system keeps; asking the disk each time would take minutes
 }
 
 int rename(const char* from, const char* to) {

@@ -38,6 +38,8 @@ struct Ending {
 inline constexpr std::array<const char*, 5> kFaultKinds{"write", "fsync", "rename", "open", "malloc"};
 using FaultCounts = std::array<int64_t, 5>;
 
+inline constexpr unsigned kMostSeconds = 60;
+
 inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* counts = nullptr) {
   const TempFolder folder;
   const std::string err = folder / "err", counted = folder / "counts";
@@ -50,7 +52,7 @@ inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* count
     ::dup2(::open("/dev/null", O_RDWR), 0);
     ::dup2(0, 1);
     ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-    if (!fault.what.empty() || counts != nullptr) ::setenv("LD_PRELOAD", fault_library().c_str(), 1);
+    ::setenv("LD_PRELOAD", fault_library().c_str(), 1);
     if (!fault.what.empty()) ::setenv("QKV_FAULT", fault.what.c_str(), 1);
     if (counts != nullptr) ::setenv("QKV_FAULT_COUNTS", counted.c_str(), 1);
     const rlimit no_core{0, 0};
@@ -59,6 +61,7 @@ inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* count
       const rlimit limit{fault.address_space, fault.address_space};
       ::setrlimit(RLIMIT_AS, &limit);
     }
+    ::alarm(kMostSeconds);  // a program that hangs ends by SIGALRM
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }

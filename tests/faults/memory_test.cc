@@ -32,7 +32,9 @@ class NoMemory : public ::testing::Test {
   static std::vector<Words> commands() {
     const std::string run = *folder_ / "run";
     return {{"explain"},
+            {"lab", "copy"},
             {"predict", run, "abcd"},
+            {"eval", run},
             {"map", run, "--input", "abcd", "--out", *folder_ / "map.csv"},
             {"map", run, "--input", "abcd", "--out", *folder_ / "map.svg"},
             training(*folder_ / "new")};
@@ -51,9 +53,9 @@ TEST_F(NoMemory, AddressSpaceFromTooLittleToEnough) {
   const uint64_t least = least_space();
   for (const Words& command : commands()) {
     int refused = 0, done = 0;
-    for (uint64_t level = 0; level < 44 && done < 3; ++level) {
+    for (uint64_t level = 0; level < 36 && done < 3; ++level) {
       std::filesystem::remove_all(*folder_ / "new");
-      const uint64_t mib = least + level + level * level / 16;
+      const uint64_t mib = least + level + level * level / 4;
       const Ending end = run_faulty(command, {"", mib << 20});
       expect_clean_ending(end, command[0] + " with " + std::to_string(mib) + " MiB");
       ++(end.code == 0 ? done : refused);

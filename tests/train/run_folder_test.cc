@@ -220,6 +220,7 @@ TEST(RunFolder, DamageBeyondTheCheckpointIsCutOff) {
   const std::string file = f.path + "/metrics.jsonl";
   const std::string good = read_text(file);
   write_file_atomic(file, std::string_view(good + "{\"kind\": torn\n\xff\xff\n[[[[\n"));
+  std::filesystem::resize_file(file, uint64_t{1} << 40);  // a hole: nobody could read so much
   EXPECT_EQ(f.run.history().size(), history);
   EXPECT_EQ(f.resume_error(), "");
   TinyTask fresh(f.settings);

@@ -136,7 +136,8 @@ void check_usage(const Cli& cli, const Options& o) {
   std::map<std::filesystem::path, std::string> files;  // by where a path leads: ./y.npy is y.npy
   for (const std::string& path : output_files(o.paths)) {
     std::error_code error;
-    const auto [first, fresh] = files.emplace(std::filesystem::weakly_canonical(path, error), path);
+    const std::filesystem::path whole = std::filesystem::absolute(path, error);
+    const auto [first, fresh] = files.emplace(std::filesystem::weakly_canonical(whole, error), path);
     if (!fresh) throw ConfigError("two results cannot share one file: " + first->second + " and " + path);
   }
 }
