@@ -43,18 +43,6 @@ void apply_changes(const CLI::App& cli, const Settings& given, RunFolder& run) {
   }
 }
 
-/// What a run that starts from another does not say of its data and model is as it is there.
-void take_from(const CLI::App& cli, Settings& settings) {
-  if (settings.get_text("from").empty()) return;
-  const RunFolder source = RunFolder::open(settings.get_text("from"));
-  const Settings training = training_settings();
-  for (const Setting& s : source.settings().all()) {
-    if (training.has(s.name) || !settings.has(s.name) || cli.count("--" + s.name) > 0) continue;
-    if (s.kind == SettingKind::flag && cli.count("--no-" + s.name) > 0) continue;
-    settings.set(s.name, s.value);
-  }
-}
-
 RunFolder open_for_resume(const std::string& path, const std::string& task) {
   RunFolder run = RunFolder::open(path);
   if (!task.empty() && task != run.spec().name) {
@@ -119,7 +107,7 @@ int run_train(const Arguments& arguments) {
     return train_in(run, *task, a);
   }
   const TaskSpec& spec = find_task(name);
-  take_from(cli, settings);
+  take_from(settings);
   const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
   RunFolder::refuse_existing(folder);
   const auto task = make_new_task(spec, settings);
