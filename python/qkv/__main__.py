@@ -2,5 +2,12 @@
 import os
 import sys
 
-program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "program")
-os.execv(program, ["qkv", *sys.argv[1:]])
+
+def main() -> None:
+    """Becomes the program, with the arguments of this process."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "program")
+    os.execv(program, ["qkv", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

@@ -126,7 +126,7 @@ class Run:
 
         beam: hypotheses kept, 1 is greedy; n_best: answers for each input, as a list, best first; align: also which
         source word each target word looked at; sample: draw tokens, as temperature, top_k, top_p and seed say, for
-        tasks that write text on.
+        tasks that continue a text.
         """
         one = isinstance(inputs, (str, os.PathLike))
         texts = [os.fspath(inputs)] if one else [os.fspath(text) for text in inputs]
@@ -201,7 +201,7 @@ class Comparison:
 
     @property
     def table(self) -> Dict[str, List[Any]]:
-        """One row a run, as columns; pandas.DataFrame(comparison.table) takes it as it is."""
+        """One row per run, as columns; pandas.DataFrame(comparison.table) takes it as it is."""
         runs = self.result["runs"]
         names = [name for name, value in runs[0].items() if not isinstance(value, (dict, list))] if runs else []
         return {name: [run.get(name) for run in runs] for name in names}
@@ -231,7 +231,7 @@ def tasks() -> Dict[str, str]:
 
 
 class LabResult:
-    """What an experiment predicted and what was measured, as arrays of one number a row."""
+    """What an experiment predicted and what was measured, as arrays with one number per row."""
 
     def __init__(self, run: Any):
         self._run = run

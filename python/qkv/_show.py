@@ -112,7 +112,7 @@ def _labels(tokens: Optional[Sequence[str]], count: int, what: str) -> List[str]
 
 
 def _array(weights: Any) -> np.ndarray:
-    """[layers, heads, queries, keys] of an array, a torch tensor, or a list of them, one a layer."""
+    """[layers, heads, queries, keys] of an array, a torch tensor, or a list of them, one per layer."""
     if isinstance(weights, (list, tuple)):
         return np.concatenate([_array(w) for w in weights])
     detach = getattr(weights, "detach", None)

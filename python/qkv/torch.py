@@ -34,7 +34,7 @@ def _rule_with(rule: Tuple, bias: Optional[Tensor], additive: Optional[Tensor]) 
 
 
 class _Attention(torch.autograd.Function):
-    """The forward pass keeps the result and one number a row; the backward pass rebuilds the weights from them."""
+    """The forward pass keeps the result and one number per row; the backward pass rebuilds the weights from them."""
 
     @staticmethod
     def forward(ctx, q, k, v, bias, additive, rule):
@@ -91,7 +91,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     gradient. A query that sees no key yields zeros, where older versions of torch yield NaN.
     """
     if is_causal and attn_mask is not None:
-        raise _qkv.ConfigError("scaled_dot_product_attention: attn_mask and is_causal exclude each other")
+        raise _qkv.ConfigError("scaled_dot_product_attention: attn_mask and is_causal cannot be combined")
     if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
         raise _qkv.ShapeError("scaled_dot_product_attention: expected […, L, E], […, S, E], […, S, Ev]")
     if query.dim() != key.dim() or key.dim() != value.dim() or query.shape[:-3] != key.shape[:-3]:

@@ -76,7 +76,7 @@ py::array attend(const py::object& q, const py::object& k, const py::object& v, 
   return call.result(out);
 }
 
-// A forward pass that backward can follow: keeps the arrays, the result and one number a row.
+// A forward pass that backward can follow: keeps the arrays, the result and one number per row.
 class Recorded {
  public:
   static constexpr size_t kInputs = 5;  // q, k, v, bias, additive

@@ -1,4 +1,4 @@
-// What a call says of masks and scores, as a ScoreRule: one row a name.
+// What a call says of masks and scores, as a ScoreRule: one row per name.
 #include "rule.h"
 
 #include <string_view>

@@ -26,7 +26,7 @@ Settings settings_of(const TaskSpec& spec, const Pairs& given) {
       std::vector<std::string> names;
       for (const Setting& s : settings.all()) names.push_back(s.name);
       throw ConfigError("task '" + std::string(spec.name) + "' has no setting '" + name +
-                        "'; there are: " + listed(names));
+                        "'; available: " + listed(names));
     }
     settings.set(name, value);
   }
@@ -64,7 +64,7 @@ class Watcher final : public TrainObserver {
 
   bool wants_stop() override { return raised_.has_value(); }
 
-  // Raises what was raised while the training ran; of Ctrl-C the text says how to go on.
+  // Raises what was raised while the training ran; of Ctrl-C the text says how to continue.
   void raise(const std::string& saved) {
     if (!raised_) return;
     if (raised_->matches(PyExc_KeyboardInterrupt)) {

@@ -80,7 +80,7 @@ class Refused(unittest.TestCase):
                 (TypeError, "n must be a whole number", lambda: qkv.sinusoidal_positions("a", 2)),
                 (ValueError, "from 1 to 4096", lambda: qkv.set_num_threads(0)),
                 (OSError, "no run", lambda: qkv.open("/nowhere")),
-                (ValueError, "there are:", lambda: qkv.train("sing")),
+                (ValueError, "reverse, translate", lambda: qkv.train("sing")),
                 (ValueError, "has no setting 'colour'", lambda: qkv.train("reverse", colour=1)),
                 (ValueError, "experiment", lambda: qkv.lab("nothing")),
                 (ValueError, "give x, or q and k", lambda: qkv.explain(q=[[1.0, 2.0]])),

@@ -110,7 +110,7 @@ class Runs(unittest.TestCase):
             except KeyboardInterrupt as e:
                 print(e)
             else:
-                print("came to its end")
+                print("finished")
         """)
         done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
         self.assertIn("saved; continue with: qkv.train(resume=", done.stdout)

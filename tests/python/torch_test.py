@@ -77,7 +77,7 @@ class Semantics(unittest.TestCase):
                 (TypeError, "dtype torch.int64", lambda: qkv.torch.attention(x.long(), x, x)),
                 (TypeError, "dtype torch.bfloat16", lambda: qkv.torch.attention(x.bfloat16(), x, x)),
                 (TypeError, "on meta", lambda: qkv.torch.attention(torch.empty(1, 2, 3, 4, device="meta"), x, x)),
-                (ValueError, "exclude each other",
+                (ValueError, "cannot be combined",
                  lambda: qkv.torch.scaled_dot_product_attention(x, x, x, torch.ones(3, 3).bool(), is_causal=True)),
                 (ValueError, "head sizes differ", lambda: qkv.torch.attention(x, x[..., :2], x)),
                 (TypeError, "Sparse", lambda: qkv.torch.attention(x.to_sparse(), x, x)),

@@ -123,21 +123,23 @@ function Thumb({ m }: { m: Matrix }) {
 function HeadsTab({ site, all, open }: Chosen & { open: (layer: number, head: number) => void }) {
   const [layers, heads] = site.shape;
   return (
-    <div class="thumb-grid">
+    <div class="thumbs large">
       {Array.from({ length: layers }, (_, layer) => (
         <div class="thumb-row">
-          <b>layer {layer}</b>
-          {Array.from({ length: heads }, (_, head) => (
-            <button
-              type="button"
-              class="thumb"
-              aria-label={`Layer ${layer}, head ${head}`}
-              onClick={() => open(layer, head)}
-            >
-              <Thumb m={mapOf(site, all, layer, head)} />
-              <span>head {head}</span>
-            </button>
-          ))}
+          <span class="thumb-layer">layer {layer}</span>
+          <div class="thumb-cells">
+            {Array.from({ length: heads }, (_, head) => (
+              <button
+                type="button"
+                class="thumb"
+                aria-label={`Layer ${layer}, head ${head}`}
+                onClick={() => open(layer, head)}
+              >
+                <Thumb m={mapOf(site, all, layer, head)} />
+                <span>head {head}</span>
+              </button>
+            ))}
+          </div>
         </div>
       ))}
     </div>

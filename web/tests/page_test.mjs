@@ -5,6 +5,7 @@ import { exploreTests } from "./explore_tests.mjs";
 import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
 import { hostileTests } from "./hostile_tests.mjs";
 import { modelTests } from "./models_tests.mjs";
+import { notebookTests } from "./notebook_tests.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
 
@@ -17,6 +18,7 @@ unitTests();
 exploreTests(site);
 modelTests(site);
 viewTests(site);
+notebookTests(site);
 hostileTests();
 
 test("the server ends in an orderly way when asked to", async () => {
