@@ -14,7 +14,7 @@ print(result.claim)
 result
 
 # %% [markdown]
-# Predicted and measured are arrays, one number a row:
+# Predicted and measured are arrays, one number per row:
 
 # %%
 for at, what, predicted, measured in zip(result.at, result.quantity, result.predicted, result.measured):
