@@ -1,4 +1,4 @@
-# Bundles web/ and hands the three files to the program; without npm the program shows a page that says why it is missing.
+# Bundles web/ and hands the three files to the program (and two more to Python's notebooks); without npm the program shows a page that says why it is missing.
 find_program(QKV_NPM npm)
 find_program(QKV_NODE NAMES node nodejs)
 set(page_dir ${PROJECT_BINARY_DIR}/page)
@@ -9,6 +9,7 @@ if(QKV_NPM AND QKV_NODE)
     set(page_modules --omit=dev)  # formatter, types and browser driver are large, and only the tests need them
   endif()
   set(page_files ${page_dir}/index.html ${page_dir}/app.js ${page_dir}/app.css)
+  set(notebook_files ${page_dir}/notebook.js ${page_dir}/notebook.css)
   add_custom_command(
     OUTPUT ${page_dir}/modules.stamp
     COMMAND ${QKV_NPM} ci ${page_modules} --no-audit --no-fund --loglevel=error
@@ -18,7 +19,7 @@ if(QKV_NPM AND QKV_NODE)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/web
     COMMENT "Fetching the page's modules")
   add_custom_command(
-    OUTPUT ${page_files}
+    OUTPUT ${page_files} ${notebook_files}
     COMMAND ${QKV_NODE} build.mjs ${page_dir}
     DEPENDS ${page_inputs} ${PROJECT_SOURCE_DIR}/web/build.mjs ${page_dir}/modules.stamp
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/web

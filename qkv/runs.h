@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "qkv/core/parameter.h"
 #include "qkv/core/tensor.h"
 #include "qkv/tasks/prediction.h"
 
@@ -39,6 +41,10 @@ class Run {
   const std::string& task() const;
   /// The file the weights came from.
   const std::string& weights() const;
+  /// Every setting of the run by name, as text.
+  std::vector<std::pair<std::string, std::string>> settings() const;
+  /// The model's parameters by name; the tensors share its memory.
+  std::vector<NamedParameter> parameters();
 
   /// The best answer to one input: a line of text, a question, or for pictures a PNG's path, "data:image/png;base64,…"
   /// or "val:17". Throws ConfigError on an input or options the task cannot take.

@@ -9,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = "tools/phrases.txt"
-PLACES = "qkv web/src web/tests docs bench examples tests cmake tools run test README.md CONTRIBUTING.md CHANGELOG.md"
+PLACES = "qkv python web/src web/tests docs bench examples tests cmake tools run test README.md CONTRIBUTING.md CHANGELOG.md"
 COMMENT = re.compile(r"^\s*(///?|#|\*|--)?\s*")  # what a continued comment begins with
 
 

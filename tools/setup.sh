@@ -7,6 +7,9 @@ qkv_say() { printf 'qkv: %s\n' "$*" >&2; }
 QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-json3-dev libcli11-dev
   libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev libprotobuf-dev zlib1g-dev fonts-dejavu-core"
 QKV_TEST_PACKAGES="libgtest-dev clang-format python3"
+QKV_PYTHON_PACKAGES="pybind11-dev python3-dev python3-numpy libdlpack-dev"
+QKV_PIP_PACKAGES="python3-pip python3-venv python3-setuptools python3-wheel"
+QKV_TORCH_PACKAGES="python3-torch"
 QKV_PAGE_TEST_PACKAGES="chromium"
 QKV_SANITIZE_PACKAGES="clang libclang-rt-dev llvm"
 QKV_LINT_PACKAGES="clang-tidy doxygen"

@@ -30,13 +30,6 @@ struct CompareArguments {
   bool json = false;
 };
 
-/// The runs of the first seed.
-std::vector<ReportedRun> first_of(const std::vector<ReportedRun>& all, int64_t seeds) {
-  std::vector<ReportedRun> runs;
-  for (size_t i = 0; i < all.size(); i += static_cast<size_t>(seeds)) runs.push_back(all[i]);
-  return runs;
-}
-
 /// The goal's figure of each run in a sentence.
 std::string what_it_means(const std::vector<ReportedRun>& runs) {
   const std::string metric = runs[0].goal.metric;
@@ -51,7 +44,7 @@ std::string what_it_means(const std::vector<ReportedRun>& runs) {
 
 void print_comparison(const std::string& folder, const std::vector<ReportedRun>& all, int64_t seeds) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
-  const std::vector<ReportedRun> runs = first_of(all, seeds);
+  const std::vector<ReportedRun> runs = first_seed_of(all, seeds);
   std::fputs(("\n" + terminal_table(transposed(result_table(runs)), terminal)).c_str(), stdout);
   if (seeds > 1) {
     std::printf("(seed %lld)\n\n%s%s\n", static_cast<long long>(runs[0].settings.get_integer("seed")),
@@ -84,16 +77,11 @@ int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv compare --resume %s\n", o.folder.c_str());
     return 128 + console.signal();
   }
-  const std::vector<ReportedRun>& all = console.reported();
-  const std::vector<ReportedRun> runs = first_of(all, o.seeds);
-  if (have_pictures()) save_drawing(draw_plot(loss_plot(runs)), o.folder + "/curves.svg");
-  std::vector<Section> sections;
-  if (o.seeds > 1) sections.push_back({"Over the seeds", {seed_table(all), std::string(kAboutVariances)}});
-  save_report(o.folder + "/report.html", runs, sections);
+  save_comparison_report(o.folder, console.reported(), o.seeds);
   if (a.json) {
     std::printf("%s\n", comparison_json(o, comparison).c_str());
   } else {
-    print_comparison(o.folder, all, o.seeds);
+    print_comparison(o.folder, console.reported(), o.seeds);
   }
   return 0;
 }

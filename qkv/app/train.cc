@@ -42,17 +42,6 @@ void apply_changes(const Cli& cli, const Settings& given, RunFolder& run) {
   }
 }
 
-/// What a run that starts from another does not say of its data and model is as it is there.
-void take_from(const Cli& cli, Settings& settings) {
-  if (settings.get_text("from").empty()) return;
-  const RunFolder source = RunFolder::open(settings.get_text("from"));
-  const Settings training = training_settings();
-  for (const Setting& s : source.settings().all()) {
-    if (training.has(s.name) || !settings.has(s.name) || cli.given("--" + s.name)) continue;
-    settings.set(s.name, s.value);
-  }
-}
-
 /// A comparison or study continues with its own command.
 void refuse_groups(const std::string& path) {
   if (folder_kind(path) != FolderKind::other) require_kind(path, FolderKind::run);
@@ -126,7 +115,7 @@ int run_train(const Arguments& given) {
     return train_in(run, *task, a);
   }
   const TaskSpec& spec = find_task(name);
-  take_from(cli, settings);
+  take_from(settings);
   const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
   RunFolder::refuse_existing(folder);
   const auto task = make_new_task(spec, settings);

@@ -13,7 +13,9 @@ using kernels::AttentionDims;
 const char* const kOp = "attention";
 
 // The last axis must be contiguous for the kernels.
-Tensor rows_dense(const Tensor& t) { return t.strides()[-1] == 1 || t.dim(-1) <= 1 ? t.detach() : t.clone(); }
+Tensor rows_dense(const Tensor& t) {
+  return t.rank() == 0 || t.strides()[-1] == 1 || t.dim(-1) <= 1 ? t.detach() : t.clone();
+}
 
 // One number per row, [B,H,Lq] (packed [Tq,H]).
 Shape row_shape(const AttentionDims& n, const Tensor& q, const ScoreRule& rule) {

@@ -414,6 +414,20 @@ void save_run_report(Task& task, const ReportedRun& run) {
   save_report(run.result.run + "/report.html", {run}, task.report_sections());
 }
 
+std::vector<ReportedRun> first_seed_of(const std::vector<ReportedRun>& runs, int64_t seeds) {
+  std::vector<ReportedRun> first;
+  for (size_t i = 0; i < runs.size(); i += static_cast<size_t>(seeds)) first.push_back(runs[i]);
+  return first;
+}
+
+void save_comparison_report(const std::string& folder, const std::vector<ReportedRun>& runs, int64_t seeds) {
+  const std::vector<ReportedRun> first = first_seed_of(runs, seeds);
+  if (have_pictures()) save_drawing(draw_plot(loss_plot(first)), folder + "/curves.svg");
+  std::vector<Section> sections;
+  if (seeds > 1) sections.push_back({"Over the seeds", {seed_table(runs), std::string(kAboutVariances)}});
+  save_report(folder + "/report.html", first, sections);
+}
+
 Spread spread_of(const std::vector<double>& values) {
   Spread s;
   if (values.empty()) return s;

@@ -56,6 +56,11 @@ void save_report(const std::string& path, const std::vector<ReportedRun>& runs,
 /// folder/report.html of one run.
 void save_run_report(Task& task, const ReportedRun& run);
 
+/// The runs of the first seed, of runs in the order of a Comparison.
+std::vector<ReportedRun> first_seed_of(const std::vector<ReportedRun>& runs, int64_t seeds);
+/// folder/report.html and curves.svg of a comparison: the runs of the first seed, and a table over all seeds.
+void save_comparison_report(const std::string& folder, const std::vector<ReportedRun>& runs, int64_t seeds);
+
 /// Mean and variance of a curve over the evaluations of a run.
 struct Spread {
   double mean = 0, variance = 0;

@@ -21,6 +21,14 @@ Run::~Run() = default;
 const std::string& Run::task() const { return model_->task; }
 const std::string& Run::weights() const { return model_->run.weights; }
 
+std::vector<std::pair<std::string, std::string>> Run::settings() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const Setting& s : model_->run.folder.settings().all()) all.emplace_back(s.name, s.value);
+  return all;
+}
+
+std::vector<NamedParameter> Run::parameters() { return parameters_of(*model_->run.task); }
+
 Prediction Run::predict(const std::string& input, const DecodeOptions& options) {
   return predict(std::span(&input, 1), options)[0].at(0);
 }

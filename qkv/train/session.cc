@@ -40,6 +40,21 @@ void write_result(const RunFolder& folder, const SessionResult& result) {
 
 }  // namespace
 
+void take_from(Settings& settings) {
+  if (settings.get_text("from").empty()) return;
+  const RunFolder source = RunFolder::open(settings.get_text("from"));
+  const Settings training = training_settings(), asked = settings;
+  const auto said = [&](const std::string& name) {
+    for (const Setting& s : asked.all()) {
+      if (s.name == name) return s.given;
+    }
+    return true;  // no setting of this task
+  };
+  for (const Setting& s : source.settings().all()) {
+    if (!training.has(s.name) && !said(s.name)) settings.set(s.name, s.value);
+  }
+}
+
 std::unique_ptr<Task> make_new_task(const TaskSpec& spec, const Settings& settings) {
   const std::string& from = settings.get_text("from");
   if (from.empty()) return spec.make(settings, "");

@@ -6,6 +6,7 @@ import { cleanUp, launch, runs, serve, trainModels } from "./harness.mjs";
 import { hostileTests } from "./hostile_tests.mjs";
 import { modelTests } from "./models_tests.mjs";
 import { newcomerTests } from "./newcomer_tests.mjs";
+import { notebookTests } from "./notebook_tests.mjs";
 import { unitTests } from "./unit_tests.mjs";
 import { viewTests } from "./views_tests.mjs";
 import { workTests } from "./work_tests.mjs";
@@ -21,6 +22,7 @@ modelTests(site);
 newcomerTests(site);
 workTests(site);
 viewTests(site);
+notebookTests(site);
 hostileTests();
 
 test("the server ends in an orderly way when asked to", async () => {
