@@ -122,7 +122,8 @@ std::string Report::figure_html(const Drawing& drawing, const std::string& capti
   if (!have_pictures()) return element("p", "(No picture in this build: " + drawing.description + ")");
   const std::string prefix = "f" + std::to_string(++figures_);
   const char* const kind = drawing.photographs ? " class=\"photographs\"" : "";
-  std::string out = std::string("<figure") + kind + ">\n<div class=\"scroll\" tabindex=\"0\">" + inline_svg(drawing, prefix) + "</div>\n";
+  std::string out = std::string("<figure") + kind + ">\n<div class=\"scroll\" tabindex=\"0\">" +
+                    inline_svg(drawing, prefix) + "</div>\n";
   if (!caption.empty()) out += element("figcaption", caption);
   return out + "</figure>\n";
 }

@@ -52,7 +52,19 @@ export function trainModels() {
     "--epochs",
     "6",
   );
-  train("odd", "--attention", "additive", "--alphabet", oddLetters, "--max-length", "12", "--train-size", "1000", "--epochs", "2");
+  train(
+    "odd",
+    "--attention",
+    "additive",
+    "--alphabet",
+    oddLetters,
+    "--max-length",
+    "12",
+    "--train-size",
+    "1000",
+    "--epochs",
+    "2",
+  );
   train("none", "--attention", "none", "--max-length", "10", "--train-size", "600", "--epochs", "1");
   const small = ["--layers", "2", "--heads", "2", "--width", "32"];
   qkv(
