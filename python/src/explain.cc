@@ -1,5 +1,5 @@
 // qkv.explain: every intermediate value of a small attention example.
-#include "qkv/app/explain/explain.h"
+#include "qkv/lab/explain/explain.h"
 
 #include <pybind11/stl.h>
 
@@ -20,21 +20,21 @@ Tensor matrix(const py::object& object, const char* name, Borrowed& arrays) {
   return t.clone();
 }
 
-app::Explanation explanation(const py::dict& given, const py::tuple& rule) {
+lab::Explanation explanation(const py::dict& given, const py::tuple& rule) {
   Borrowed arrays;
   const auto of = [&](const char* name) -> py::object {
     return given.contains(name) ? py::object(given[name]) : py::none();
   };
-  app::ExplainInput in;
+  lab::ExplainInput in;
   const Tensor x = matrix(of("x"), "x", arrays), q = matrix(of("q"), "q", arrays), k = matrix(of("k"), "k", arrays);
   const Tensor v = matrix(of("v"), "v", arrays);
   if (!x.defined() && !q.defined()) {
-    in = app::builtin_example(text_of(of("example"), "example"));
+    in = lab::builtin_example(text_of(of("example"), "example"));
   } else {
     if (!x.defined() && !k.defined()) throw ConfigError("explain: give x, or q and k");
     in.title = "Attention on your matrices";
     const auto or_x = [&](const Tensor& t, const char* name) {
-      return t.defined() ? app::ExplainInput::Named{name, t} : app::ExplainInput::Named{"X", x};
+      return t.defined() ? lab::ExplainInput::Named{name, t} : lab::ExplainInput::Named{"X", x};
     };
     in.q = or_x(q, "q");
     in.k = or_x(k, "k");
@@ -50,29 +50,29 @@ app::Explanation explanation(const py::dict& given, const py::tuple& rule) {
   if (in.rule.bias.defined()) in.rule.bias = in.rule.bias.to(DType::f64);
   in.d_out = matrix(of("d_out"), "d_out", arrays);
   in.backward = flag_of(of("backward"), "backward");
-  return app::explain(in);
+  return lab::explain(in);
 }
 
-py::dict values(const app::Explanation& e) {
+py::dict values(const lab::Explanation& e) {
   py::dict all;
-  for (const app::ExplainStep& s : e.steps) all[py::str(s.name)] = to_numpy(s.value.clone());
+  for (const lab::ExplainStep& s : e.steps) all[py::str(s.name)] = to_numpy(s.value.clone());
   return all;
 }
 
 }  // namespace
 
 void add_explain(py::module_& m) {
-  py::class_<app::Explanation>(m, "Explanation")
-      .def_property_readonly("title", [](const app::Explanation& e) { return e.title; })
+  py::class_<lab::Explanation>(m, "Explanation")
+      .def_property_readonly("title", [](const lab::Explanation& e) { return e.title; })
       .def("values", values)
       .def("formulas",
-           [](const app::Explanation& e) {
+           [](const lab::Explanation& e) {
              py::dict all;
-             for (const app::ExplainStep& s : e.steps) all[py::str(s.name)] = s.formula;
+             for (const lab::ExplainStep& s : e.steps) all[py::str(s.name)] = s.formula;
              return all;
            })
-      .def("text", [](const app::Explanation& e, int digits) { return app::explanation_text(e, digits); })
-      .def("latex", [](const app::Explanation& e, int digits) { return app::explanation_latex(e, digits); });
+      .def("text", [](const lab::Explanation& e, int digits) { return lab::explanation_text(e, digits); })
+      .def("latex", [](const lab::Explanation& e, int digits) { return lab::explanation_latex(e, digits); });
   m.def("explain", explanation);
 }
 
