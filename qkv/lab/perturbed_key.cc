@@ -47,7 +47,7 @@ void random_changes(Result& r, const KeyLookup& lookup, const Settings& set, Rng
     r.first_order(point, "mean, second order ½α_a(1 − 2α_a)β²σ²|q|²", c.second_order_mean, c.measured_mean,
                   c.mean_bound + 3 * c.mean_error);
     r.sampled(point, "variance along v_a − H", c.variance, c.measured_variance, c.variance_error);
-    r.first_order(point, "variance, first order (α_aβσ|q|)²", c.first_order_variance, c.measured_variance,
+    r.first_order(point, "variance, first order (α_a βσ|q|)²", c.first_order_variance, c.measured_variance,
                   c.variance_bound + 3 * c.variance_error);
     r.exact(point, "variance in all other directions", 0, c.measured_total - c.measured_variance);
     sigmas.push_back(sigma);
@@ -61,7 +61,7 @@ void random_changes(Result& r, const KeyLookup& lookup, const Settings& set, Rng
            .caption = "Lines: predicted to first and second order; dots: measured over the draws. Slopes 1 and 2.",
            .x = {.title = "σ", .log = true},
            .y = {.title = "share of v_a − H", .log = true},
-           .series = {curve("standard deviation α_aβσ|q|", range, 0, [&](double s) { return weight * unit * s; }),
+           .series = {curve("standard deviation α_a βσ|q|", range, 0, [&](double s) { return weight * unit * s; }),
                       dots("", sigmas, deviations, 0),
                       curve("|mean| ½α_a|1 − 2α_a|β²σ²|q|²", range, 1,
                             [&](double s) { return weight * std::abs(1 - 2 * weight) * unit * unit * s * s / 2; }),

@@ -74,14 +74,14 @@ function LinesTab({ site, all, layer }: Chosen) {
       const m = mapOf(site, all, layer, head);
       return { head, m: { ...m, rows: shown, values: m.values.subarray(0, shown * cols) } };
     });
-    return linesOf(maps, 0, 0.9);
+    return linesOf(maps, 0, 90);
   }, [site, layer]);
   const labels: Labels = { rows: site.rows, keys: site.columns };
   const g = geometryOf(width, heads, 0, shown, cols);
   useEffect(() => {
     if (!canvas.current || !width) return;
     const seen = lines.filter((l) => !over || (over.side === "query" ? l.i : l.j) === over.index);
-    paint(sharpContext(canvas.current, width, g.height), g, seen, over, labels);
+    paint(sharpContext(canvas.current, width, g.height), { g, lines: seen, labels, top: 1 }, over);
     canvas.current.dataset.lines = String(seen.length);
   }, [lines, width, over?.side, over?.index, systemDark.value]);
   const under = (e: MouseEvent): Focus => {

@@ -81,6 +81,10 @@ export function viewTests(site) {
         (n) => location.hash.includes(`e=${n}`) || document.querySelector("#experiment").value === n,
         name,
       );
+      if (name === "block") {
+        await page.waitForSelector(".block .matrix");
+        continue;
+      }
       await ready(page, ".lab .picture");
       await page.waitForSelector(".lab-figure svg, .small-map canvas");
       assert.equal(await page.$(".lab .error[role='alert']"), null, name);

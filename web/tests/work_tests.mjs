@@ -247,7 +247,7 @@ export function workTests(site) {
     );
     assert.equal((await page.$$(".figures-table tbody tr")).length, 2);
     await page.click("#view-explore");
-    await page.waitForSelector("#run optgroup[label='compare-reverse'] option");
+    await page.waitForSelector("#run optgroup[label='compare-reverse'] option", { state: "attached" });
     await page.unrouteAll({ behavior: "ignoreErrors" });
     await close();
   });

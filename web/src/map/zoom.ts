@@ -5,7 +5,8 @@ import type { Matrix } from "./matrix";
 const sizes = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 120];
 const pools = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 const largest = 120;
-const shortAxis = 60; // tokens: up to here every label is written, and the map scrolls where it does not fit
+const shortAxis = 60; // tokens: up to here every label is written, and the map scrolls where it does not fit,
+const longestScroll = 600; // unless its other axis is longer than this
 const labelled = 12; // pixels per cell that a label needs
 
 export interface Zoom {
@@ -20,7 +21,8 @@ const rounded = (room: number) => (room >= 8 ? Math.floor(room) : Math.floor(4 *
 export function fitZoom(m: Matrix, width: number, height: number): Zoom {
   const layout = mapLayout(m);
   const room = Math.min((width - layout.left - layout.right) / m.cols, (height - layout.top - 4) / m.rows);
-  const least = Math.min(m.rows, m.cols) <= shortAxis ? labelled : 0;
+  const scrolls = Math.min(m.rows, m.cols) <= shortAxis && Math.max(m.rows, m.cols) <= longestScroll;
+  const least = scrolls ? labelled : 0;
   if (room >= 1 || least) return { pool: 1, size: Math.min(largest, Math.max(least, rounded(room))) };
   const pool = Math.min(64, Math.ceil(1 / Math.max(room, 1e-6)));
   return { pool, size: Math.max(1, rounded(room * pool)) };
