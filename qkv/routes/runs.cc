@@ -1,6 +1,7 @@
 // Routes about runs: the list, starting and stopping trainings, metrics.
 #include <algorithm>
 
+#include "qkv/io/json.h"
 #include "qkv/routes/parts.h"
 #include "qkv/train/metrics_log.h"
 
@@ -49,7 +50,12 @@ Json list_json(const Services& s) {
 
 // What a client orders: settings that the task leaves open to clients, a data set and a run by the names listed.
 TrainingOrder order_of(const Json& body, const Services& s) {
-  TrainingOrder order{.task = text_member(body, "task", "reverse"), .settings = settings_member(body)};
+  TrainingOrder order{.task = text_member(body, "task"), .settings = settings_member(body)};
+  for (const auto& [name, value] : body.items()) {
+    if (name != "task" && name != "settings" && name != "data" && name != "from")
+      throw RouteError(400, "a training takes task, settings, data and from, not " + quoted_name(name), name);
+  }
+  if (order.task.empty()) throw RouteError(400, "give the task to train; GET /api/tasks lists them", "task");
   Settings checked = find_task(order.task).settings();
   for (const auto& [name, value] : order.settings) checked.set_by_client(name, value);
   if (const std::string name = text_member(body, "data"); !name.empty()) {

@@ -266,6 +266,9 @@ TEST_F(ApiTest, RefusesWhatItCannotReadAndSaysWhy) {
   post("/api/runs", R"({"task": "juggling"})", 400);
   post("/api/runs", R"({"task": "reverse", "settings": {"out": "/tmp/x"}})", 400);
   post("/api/runs", R"({"task": "reverse", "settings": 3})", 400);
+  post("/api/runs", R"({"task": "reverse", "epochs": 5})", 400);
+  post("/api/runs", R"({"settings": {"epochs": 5}})", 400);
+  post("/api/runs", "{}", 400);
   answer("DELETE", "/api/runs/good", "", 404);
   get("/api/runs/..%2f..%2fetc/metrics", 404);
   post("/api/lab/nothing", "{}", 400);
