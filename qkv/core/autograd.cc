@@ -110,7 +110,7 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& d_roo
   std::map<uint64_t, Pending, std::greater<>> pending;
   const auto slot_of = [&](const Tensor& t) -> Tensor* {
     if (!t.defined()) return nullptr;
-    if (const std::shared_ptr<Node> node = t.node()) {
+    if (const std::shared_ptr<Node>& node = t.node()) {
       Pending& p = pending[node->order];
       if (!p.node) {
         p.node = node;

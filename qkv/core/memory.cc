@@ -19,7 +19,7 @@ constexpr size_t kLooser = 2;              // classes a block may be too large b
 constexpr int64_t kAlwaysKept = 64 << 20;  // bytes
 
 // Class c holds blocks of (4 + c % 4) << (c / 4) units of 64 bytes; the last ones are as large as memory can be.
-constexpr size_t kClasses = 4 * (std::numeric_limits<size_t>::digits - 9);
+constexpr size_t kClasses = size_t{4} * (std::numeric_limits<size_t>::digits - 9);
 constexpr size_t class_bytes(size_t c) { return ((4 + c % 4) << (c / 4)) * kAlign; }
 
 size_t class_of(size_t bytes) {

@@ -54,8 +54,9 @@ void draw(const Shape& shape, int64_t side, Rng rng, std::span<uint8_t> out) {
       const Point offset{static_cast<double>(x) + 0.5 - centre.x, static_cast<double>(y) + 0.5 - centre.y};
       const bool near = length(offset) < radius + 1;  // nothing of the shape is farther out
       for (int k = 0; near && k < 16; ++k) {
-        const double dx = (static_cast<double>(x) + (k % 4 + 0.5) / 4 - centre.x) / radius;
-        const double dy = (static_cast<double>(y) + (k / 4 + 0.5) / 4 - centre.y) / radius;
+        const int across = k % 4, down = k / 4;
+        const double dx = (static_cast<double>(x) + (across + 0.5) / 4 - centre.x) / radius;
+        const double dy = (static_cast<double>(y) + (down + 0.5) / 4 - centre.y) / radius;
         hits += shape.inside({cos_tilt * dx + sin_tilt * dy, cos_tilt * dy - sin_tilt * dx}) ? 1 : 0;
       }
       const double value = ground + (ink - ground) * hits / 16 + noise * rng.normal();

@@ -58,7 +58,7 @@ const char* auxiliary(const NounPhrase& subject, bool sein) {
 
 }  // namespace
 
-void say(Words& out, std::string_view text, std::vector<int> ideas) {
+void say(Words& out, std::string_view text, const std::vector<int>& ideas) {
   for (const std::string_view word : split_words(text)) out.push_back({std::string(word), ideas});
 }
 

@@ -45,7 +45,7 @@ std::vector<std::string> read_good_lines(const std::string& path) {
 
 }  // namespace
 
-CharVocabulary::CharVocabulary(std::u32string sorted) : characters_{kPadCharacter, kMaskCharacter} {
+CharVocabulary::CharVocabulary(const std::u32string& sorted) : characters_{kPadCharacter, kMaskCharacter} {
   characters_ += sorted;
   for (size_t i = 0; i < characters_.size(); ++i) ids_.emplace(characters_[i], static_cast<int64_t>(i));
 }

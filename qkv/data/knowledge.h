@@ -45,7 +45,7 @@ class CharVocabulary {
   bool operator==(const CharVocabulary&) const = default;
 
  private:
-  explicit CharVocabulary(std::u32string sorted);
+  explicit CharVocabulary(const std::u32string& sorted);
   std::u32string characters_;
   std::map<char32_t, int64_t> ids_;
 };

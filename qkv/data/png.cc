@@ -103,7 +103,7 @@ class PngDecoder {
       if (type_ == "IDAT") {
         packed_.insert(packed_.end(), content.begin(), content.end());
       } else if (type_ == "PLTE" && palette_.empty()) {
-        if (content.empty() || content.size() % 3 != 0 || content.size() > 3 * 256) fail(kDamaged);
+        if (content.empty() || content.size() % 3 != 0 || content.size() > size_t{3} * 256) fail(kDamaged);
         palette_.assign(content.begin(), content.end());
       } else if (type_ == "tRNS") {
         transparent_.assign(content.begin(), content.end());

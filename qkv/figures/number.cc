@@ -13,9 +13,8 @@ std::string format_number(double value, int digits) {
   char buffer[64];
   const double magnitude = std::abs(value);
   // %g would write 12000 as 1.2e+04 with few digits; whole numbers stay whole.
-  if (magnitude < 1e15 && magnitude >= 1 && value == std::round(value) && magnitude < 1e7) {
-    std::snprintf(buffer, sizeof(buffer), "%.0f", value);
-  } else if (magnitude >= std::pow(10.0, digits) && magnitude < 1e7) {
+  const bool whole = magnitude >= 1 && value == std::round(value);
+  if (magnitude < 1e7 && (whole || magnitude >= std::pow(10.0, digits))) {
     std::snprintf(buffer, sizeof(buffer), "%.0f", value);
   } else {
     std::snprintf(buffer, sizeof(buffer), "%.*g", digits, value);

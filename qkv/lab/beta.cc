@@ -233,8 +233,9 @@ Result run_beta(const Settings& set) {
   show_wrong_answers(r, word, words, set.get_text("query"));
   std::vector<double> dims;
   for (const int64_t part : {64, 16, 4, 1}) {
-    dims.push_back(static_cast<double>(d_max / part));
-    compare_dimension(r, d_max / part, set);
+    const int64_t d = d_max / part;
+    dims.push_back(static_cast<double>(d));
+    compare_dimension(r, d, set);
   }
   draw_sweep(r, {random, word}, top);
   draw_dimensions(r, dims, static_cast<int>(set.get_integer("keys")));

@@ -53,7 +53,7 @@ Result run_identity(const Settings& set) {
   r.formula =
       "q_{i} = k_{π(i)}:  α_{i,π(i)} = e^{β} / (e^{β} + n − 1) → 1\n"
       "H_{i} − x_{π(i)} = (1 − α) (mean of the other inputs − x_{π(i)})";
-  const std::string name = set.get_text("order");
+  const std::string& name = set.get_text("order");
   Maps maps{"Self-attention as the identity and as a permutation",
             {},
             3,

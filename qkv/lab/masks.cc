@@ -24,12 +24,13 @@ std::vector<Masked> make_masks(int64_t n, int64_t valid, int64_t left, int64_t r
   all[0].visible = double(n * valid);
   all[1].name = "causal";
   all[1].rule.causal = true;
-  all[1].visible = double(n * (n + 1) / 2);
+  const auto sum_to = [](int64_t k) { return k * (k + 1) / 2; };
+  all[1].visible = double(sum_to(n));
   all[2].name = "window " + std::to_string(left) + " left, " + std::to_string(right) + " right";
   all[2].rule.window_left = left;
   all[2].rule.window_right = right;
   const int64_t l = std::min(left, n - 1), w = std::min(right, n - 1);
-  all[2].visible = double(n * (l + w + 1) - l * (l + 1) / 2 - w * (w + 1) / 2);
+  all[2].visible = double(n * (l + w + 1) - sum_to(l) - sum_to(w));
   all[3].name = "boolean, every other key";
   std::vector<uint8_t> keep(static_cast<size_t>(n * n));
   for (int64_t i = 0; i < n; ++i) {

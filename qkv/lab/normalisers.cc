@@ -37,13 +37,13 @@ std::vector<double> by_bisection(const std::vector<double>& z, const std::functi
   return p;
 }
 
-std::vector<double> plain_sparsemax(std::vector<double> z) {
+std::vector<double> plain_sparsemax(const std::vector<double>& z) {
   return by_bisection(z, [](double x) { return std::max(0.0, x); });
 }
-std::vector<double> plain_entmax15(std::vector<double> z) {
+std::vector<double> plain_entmax15(const std::vector<double>& z) {
   return by_bisection(z, [](double x) { return x > 0 ? x * x / 4 : 0; });
 }
-std::vector<double> plain_hard(std::vector<double> z) {
+std::vector<double> plain_hard(const std::vector<double>& z) {
   const double top = *std::max_element(z.begin(), z.end());
   const double ties = double(std::count(z.begin(), z.end(), top));
   std::vector<double> p;
@@ -55,7 +55,7 @@ std::vector<double> plain_hard(std::vector<double> z) {
 struct Compared {
   Normaliser normaliser;
   double (*of_two)(double x);
-  std::vector<double> (*plain)(std::vector<double> z);
+  std::vector<double> (*plain)(const std::vector<double>& z);
 
   const char* name() const { return name_of(normaliser); }
 };

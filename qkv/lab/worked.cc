@@ -105,7 +105,7 @@ Settings worked_settings() {
 }
 
 Result run_worked(const Settings& set) {
-  const std::string part = set.get_text("part");
+  const std::string& part = set.get_text("part");
   Result r;
   r.claim = "Every intermediate value of a small example, by hand and by the library: one query, one head, two heads.";
   r.formula =

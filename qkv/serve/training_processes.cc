@@ -43,8 +43,8 @@ std::vector<std::string> command_of(const routes::TrainingOrder& order, const st
   std::vector<std::string> words{"qkv", "train", order.task, "--out=" + folder};
   const Settings declared = find_task(order.task).settings();
   for (const auto& [name, value] : order.settings) {
-    const auto s =
-        std::find_if(declared.all().begin(), declared.all().end(), [&](const Setting& d) { return d.name == name; });
+    const auto s = std::find_if(declared.all().begin(), declared.all().end(),
+                                [&named = name](const Setting& d) { return d.name == named; });
     const bool flag = s != declared.all().end() && s->kind == SettingKind::flag;
     // In one word, so that no value is taken for an option.
     words.push_back(flag ? (value == "true" ? "--" : "--no-") + name : "--" + name + "=" + value);

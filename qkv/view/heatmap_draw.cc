@@ -99,11 +99,12 @@ MapLayout lay_out(const HeatMap& map, const MapSize& size) {
   const double map_h = layout.cell_h * static_cast<double>(layout.rows);
   const double row_labels = widest_label(map.row_labels, map.rows, layout.row_step);
   const double column_labels = widest_label(map.column_labels, map.columns, layout.column_step);
-  double pitch = layout.cell_w * static_cast<double>(layout.column_step / layout.pool);
+  const auto pitch_of = [&layout](int64_t cells) { return layout.cell_w * static_cast<double>(cells); };
+  double pitch = pitch_of(layout.column_step / layout.pool);
   if (map.column_labels.empty() && column_labels > pitch - 6) {
     // Plain numbers are better fewer than turned.
     layout.column_step = label_step(layout.cell_w * kLabelPitch / (column_labels + 6)) * layout.pool;
-    pitch = layout.cell_w * static_cast<double>(layout.column_step / layout.pool);
+    pitch = pitch_of(layout.column_step / layout.pool);
   }
   layout.turn = column_labels <= pitch - 3 ? Turn::kFlat : pitch >= 20 ? Turn::kSlanted : Turn::kUpright;
   const double label_h = layout.turn == Turn::kFlat      ? kLabelSize + 6

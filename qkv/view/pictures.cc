@@ -182,10 +182,12 @@ void CairoCanvas::hatch(const Box& box) {
   fill(box, {0xf1, 0xf2, 0xf4});
   clip(box);
   // Lines x + y = k·step in the picture's own coordinates, so the hatching of neighbours joins.
-  const double first = std::ceil((box.x + box.y) / kStep) * kStep;
-  for (double k = first; k <= box.x + box.w + box.y + box.h; k += kStep) {
-    cairo_move_to(cairo_, k - box.y, box.y);
-    cairo_line_to(cairo_, k - box.y - box.h, box.y + box.h);
+  const auto first = static_cast<int64_t>(std::ceil((box.x + box.y) / kStep));
+  const auto last = static_cast<int64_t>(std::floor((box.x + box.w + box.y + box.h) / kStep));
+  for (int64_t k = first; k <= last; ++k) {
+    const double x = static_cast<double>(k) * kStep - box.y;
+    cairo_move_to(cairo_, x, box.y);
+    cairo_line_to(cairo_, x - box.h, box.y + box.h);
   }
   stroke({.color = {0xa7, 0xad, 0xb8}, .width = 1});
   restore();
@@ -204,7 +206,7 @@ void CairoCanvas::image(const Box& box, const Pixels& image) {
       const Rgb color = image.colors[at];
       uint32_t word = 0xff000000u | uint32_t{color.r} << 16 | uint32_t{color.g} << 8 | color.b;
       if (!opaque && image.shown[at] == 0) word = 0;
-      std::memcpy(data + static_cast<ptrdiff_t>(r) * stride + c * 4, &word, 4);
+      std::memcpy(data + static_cast<ptrdiff_t>(r) * stride + ptrdiff_t{4} * c, &word, 4);
     }
   }
   cairo_surface_mark_dirty(pixels);

@@ -31,7 +31,7 @@ class DotGrid {
   void dot(int x, int y, int series) {
     if (x < 0 || y < 0 || x >= width() || y >= height()) return;
     static constexpr int kBits[kDotsY][kDotsX] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    Cell& cell = cells_[static_cast<size_t>((y / kDotsY) * columns_ + x / kDotsX)];
+    Cell& cell = cells_[size_t(y / kDotsY) * size_t(columns_) + size_t(x / kDotsX)];
     cell.dots |= kBits[y % kDotsY][x % kDotsX];
     cell.series = series;
   }
@@ -48,7 +48,7 @@ class DotGrid {
     std::string out;
     int inked = -1, blanks = 0;  // blanks are written only when something follows
     for (int x = 0; x < columns_; ++x) {
-      const Cell& cell = cells_[static_cast<size_t>(y * columns_ + x)];
+      const Cell& cell = cells_[size_t(y) * size_t(columns_) + size_t(x)];
       if (cell.dots == 0) {
         ++blanks;
         continue;

@@ -52,7 +52,8 @@ class BlockExplainer {
         add("T", "rows 1, 2, 3 of E", embedding(model_.embedding, ids), "the tokens: attention is all");
     Tensor positions = Tensor::zeros({3, 4}, DType::f64);
     for (int64_t i = 0; i < 12; ++i) {
-      const double angle = double(i / 4) / std::pow(10000.0, double(i % 4 / 2 * 2) / 4);
+      const int64_t row = i / 4, pair = i % 4 / 2;
+      const double angle = double(row) / std::pow(10000.0, double(2 * pair) / 4);
       positions.f64()[i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
     add("Pos", Symbol("sin and cos of i / 10000^(2j/4)", "\\sin, \\cos(i / 10000^{2j/4})"), positions,

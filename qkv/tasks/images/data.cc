@@ -168,14 +168,14 @@ void ImageTaskData::load() {
                   size_text(format_.height, format_.width) + " in " + std::to_string(format_.classes.size()));
   }
   test_ = std::move(data.test);
-  split(std::move(data.train), train_size_);
+  split(data.train, train_size_);
   loaded_ = true;
   if (format_.classes.empty()) {
     format_ = {source_, train_.channels, train_.height, train_.width, data.classes, image_statistics(train_)};
   }
 }
 
-void ImageTaskData::split(ImageSet all, int64_t kept) {
+void ImageTaskData::split(const ImageSet& all, int64_t kept) {
   std::vector<int64_t> order = shuffled_indices(all.size(), 0, kSplitStream);
   if (kept > 0 && kept < all.size()) order.resize(static_cast<size_t>(kept));
   const auto n = static_cast<int64_t>(order.size());

@@ -46,7 +46,7 @@ class ImageTaskData {
 
  private:
   void load();
-  void split(ImageSet all, int64_t kept);
+  void split(const ImageSet& all, int64_t kept);
 
   std::string source_;
   uint64_t seed_;
