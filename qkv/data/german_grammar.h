@@ -25,7 +25,7 @@ struct Word {
 };
 using Words = std::vector<Word>;
 /// Appends the words of a text, all for the same ideas.
-void say(Words& out, std::string_view text, std::vector<int> ideas);
+void say(Words& out, std::string_view text, const std::vector<int>& ideas);
 
 /// Hands out ideas, one after another.
 struct Ideas {

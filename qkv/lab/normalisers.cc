@@ -59,10 +59,11 @@ struct Compared {
 
   const char* name() const { return name_of(normaliser); }
 };
-constexpr Compared kCompared[] = {{Normaliser::softmax, softmax_of_two, plain_softmax},
-                                  {Normaliser::entmax15, entmax15_of_two, plain_entmax15},
-                                  {Normaliser::sparsemax, sparsemax_of_two, plain_sparsemax},
-                                  {Normaliser::hard, hard_of_two, plain_hard}};
+constexpr Compared kCompared[] = {
+    {Normaliser::softmax, softmax_of_two, [](const std::vector<double>& z) { return plain_softmax(z); }},
+    {Normaliser::entmax15, entmax15_of_two, plain_entmax15},
+    {Normaliser::sparsemax, sparsemax_of_two, plain_sparsemax},
+    {Normaliser::hard, hard_of_two, plain_hard}};
 
 // The library's weights for given scores: q = [1] and k_i = [z_i], so that q·k_i = z_i.
 std::vector<double> library_weights(Normaliser normaliser, const std::vector<double>& z, double beta) {
