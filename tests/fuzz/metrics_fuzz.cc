@@ -1,4 +1,6 @@
 // libFuzzer: no text makes the readers of metrics.jsonl crash or loop forever.
+#include <nlohmann/json.hpp>
+
 #include "fuzz/memory_file.h"
 #include "qkv/base/error.h"
 #include "qkv/train/metrics_log.h"
