@@ -74,11 +74,35 @@ bool needs_record(const std::vector<Tensor>& inputs) {
   return false;
 }
 
+namespace {
+
+struct RecordedNode : Node {
+  RecordedNode* next = nullptr;  // that waits to be freed
+};
+
+/// Frees a node. Those that its inputs held wait in a list instead of being freed inside it: a graph of a million ops
+/// would not fit on the stack. Nothing is allocated.
+void free_node(RecordedNode* node) noexcept {
+  thread_local RecordedNode* waiting = nullptr;
+  thread_local bool freeing = false;
+  node->next = waiting;
+  waiting = node;
+  if (freeing) return;
+  freeing = true;
+  while (waiting != nullptr) {
+    const std::unique_ptr<RecordedNode> first(waiting);
+    waiting = first->next;
+  }
+  freeing = false;
+}
+
+}  // namespace
+
 std::vector<Tensor> record(const char* op, const std::vector<Tensor>& outs, std::vector<Tensor> inputs,
                            BackwardFn backward) {
   check_budget();  // kernels leave their result unfinished when the time is up
   if (!needs_record(inputs)) return outs;
-  auto node = std::make_shared<Node>();
+  const std::shared_ptr<RecordedNode> node(new RecordedNode, free_node);
   node->op = op;
   node->inputs = std::move(inputs);
   node->dtype = outs[0].dtype();

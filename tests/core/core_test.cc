@@ -245,5 +245,14 @@ TEST(GradCheck, FindsAWrongGradient) {
   EXPECT_NE(result.message.find("input 0 element 0"), std::string::npos);
 }
 
+TEST(Autograd, AGraphOfManyOpsIsFreedWithoutDeepRecursion) {
+  Tensor x = Tensor::zeros({1});
+  x.set_requires_grad(true);
+  Tensor y = x;
+  for (int i = 0; i < 300000; ++i) y = y + x;
+  y = Tensor();
+  EXPECT_FALSE(x.grad().defined());
+}
+
 }  // namespace
 }  // namespace qkv
