@@ -36,6 +36,13 @@ void* operator new(size_t n, std::align_val_t align) {
   const auto a = static_cast<size_t>(align);
   return checked(fails() ? nullptr : std::aligned_alloc(a, (n + a - 1) / a * a));
 }
+void* operator new(size_t n, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(n);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void* operator new(size_t n, std::align_val_t align, const std::nothrow_t&) noexcept {
   try {
     return operator new(n, align);
