@@ -124,7 +124,7 @@ class Bench {
     if (!root || !*root) return;
     std::ifstream file(QKV_BENCH_PEERS "/attention_peers.py");
     const std::string script{std::istreambuf_iterator<char>(file), {}};
-    const PythonSetup setup{.root = root, .threads = limits_.threads};
+    const PythonSetup setup{.root = root, .threads = limits_.threads, .avx2 = options_.target == "AVX2"};
     for (const char* kind : {"torch", "ort"}) {
       peers_.push_back(std::make_unique<PeerProcess>(
           python_command(setup, blas_builds(setup).front(), script, {kind, std::to_string(limits_.threads)})));

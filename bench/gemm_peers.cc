@@ -1,4 +1,4 @@
-// Loads OpenBLAS, BLIS and oneDNN by name and calls their C interfaces.
+// Loads OpenBLAS, BLIS, MKL and oneDNN by name and calls their C interfaces.
 #include "bench/gemm_peers.h"
 
 #include <dlfcn.h>
@@ -6,7 +6,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+
+#include "qkv/app/bench/peer_process.h"
 
 namespace qkv::bench {
 namespace {
@@ -39,7 +42,7 @@ void add_cblas(std::vector<Peer>& peers, const char* name, const char* file, con
 
 }  // namespace
 
-void rerun_under_trixie(char** argv) {
+void rerun_under_trixie(char** argv, bool avx2) {
   const char* tree = std::getenv("TRIXIE");
   if (!tree || std::getenv("QKV_BENCH_PEERS")) return;
   const std::string root = tree, libraries = root + "/usr/lib/x86_64-linux-gnu";
@@ -51,6 +54,11 @@ void rerun_under_trixie(char** argv) {
   const std::string path = libraries + "/openblas-openmp:" + libraries + "/blis-openmp:" + libraries;
   setenv("QKV_BENCH_PEERS", "1", 1);
   setenv("GOMP_SPINCOUNT", "20000", 0);  // idle peers' threads must not take time from the next contestant
+  setenv("MKL_THREADING_LAYER", "GNU", 0);
+  setenv("MKL_INTERFACE_LAYER", "GNU,LP64", 0);
+  if (avx2) {
+    for (const std::string& setting : held_to_avx2()) putenv(strdup(setting.c_str()));  // kept by the environment
+  }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<const char*> args = {loader.c_str(), "--library-path", path.c_str(), self.c_str()};
   for (char** a = argv + 1; *a; ++a) args.push_back(*a);
@@ -64,6 +72,7 @@ std::vector<Peer> load_peers(int threads) {
   if (!std::getenv("QKV_BENCH_PEERS")) return peers;
   add_cblas(peers, "OpenBLAS", "libopenblas.so.0", "openblas_set_num_threads", threads);
   add_cblas(peers, "BLIS", "libblis.so.4", "bli_thread_set_num_threads", threads);
+  add_cblas(peers, "MKL", "libmkl_rt.so", "MKL_Set_Num_Threads", threads);
   if (void* omp = open("libgomp.so.1"))
     if (const auto set = symbol<void (*)(int)>(omp, "omp_set_num_threads")) set(threads);
   for (const char* file : {"libdnnl.so.3.7", "libdnnl.so.3.6", "libdnnl.so.3"}) {

@@ -10,8 +10,9 @@
 namespace qkv::bench {
 
 /// With the environment variable TRIXIE naming a Debian tree, runs this program again under that tree's loader and
-/// libraries, so that its (newer) OpenBLAS, BLIS and oneDNN can be loaded. Returns if not set or already done.
-void rerun_under_trixie(char** argv);
+/// libraries, so that its (newer) OpenBLAS, BLIS, MKL and oneDNN can be loaded; `avx2` holds them to AVX2. Returns if
+/// not set or already done.
+void rerun_under_trixie(char** argv, bool avx2);
 
 /// A library's sgemm.
 struct Peer {

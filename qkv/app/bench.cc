@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "qkv/app/bench/growth.h"
@@ -12,6 +13,7 @@
 #include "qkv/base/parallel.h"
 #include "qkv/io/file.h"
 #include "qkv/kernels/simd_target.h"
+#include "qkv/version.h"
 #include "qkv/view/text.h"
 
 namespace qkv::app {
@@ -24,7 +26,7 @@ using bench::Measured;
 struct BenchOptions {
   std::string what = "all", only, python, target, out;
   std::vector<std::string> folders;
-  bool json = false, quick = false;
+  bool json = false, quick = false, compiled = false;
   int rounds = 7;
   std::vector<int> threads;
 };
@@ -59,11 +61,16 @@ nlohmann::json row_of(const BenchCase& c, const Measured& m, const Limits& limit
   for (const bench::Contestant& who : m.who) {
     nlohmann::json& one = row["runs"][who.name];
     one["median_ms"] = who.median() * 1e3;
+    one["least_ms"] = who.best() * 1e3;
     for (const double s : who.seconds) one["ms"].push_back(s * 1e3);
     one["memory_mib"] = who.memory / 1048576;
   }
   const std::vector<double> ratios = bench::ratios(m.who);
-  if (!ratios.empty()) row["ratio"] = {ratios.front(), ratios[ratios.size() / 2], ratios.back()};
+  if (!ratios.empty()) {
+    row["ratio"] = {ratios.front(), ratios[ratios.size() / 2], ratios.back()};
+    row["ratio_of_least"] = bench::least_ratio(m.who);
+    row["ratio_to"] = bench::best_other(m.who)->name;
+  }
   return row;
 }
 
@@ -93,13 +100,13 @@ void print_row(const BenchOptions& o, const BenchCase& c, const Measured& m, con
   }
   std::printf("  %.0f MiB\n", m.who[0].memory / 1048576);
   for (size_t i = 1; i < m.who.size(); ++i) {
-    std::printf("  %s  %s ms  %.0f MiB\n", m.who[i].name.c_str(), three(m.who[i].median() * 1e3).c_str(),
-                m.who[i].memory / 1048576);
+    std::printf("  %s  %s ms, least %s  %.0f MiB\n", m.who[i].name.c_str(), three(m.who[i].median() * 1e3).c_str(),
+                three(m.who[i].best() * 1e3).c_str(), m.who[i].memory / 1048576);
   }
   const std::vector<double> ratios = bench::ratios(m.who);
   if (!ratios.empty()) {
-    std::printf("  %.2f times as fast as PyTorch [%.2f, %.2f]\n", ratios[ratios.size() / 2], ratios.front(),
-                ratios.back());
+    std::printf("  %.2f times as fast as %s [%.2f, %.2f], %.2f by least times\n", ratios[ratios.size() / 2],
+                bench::best_other(m.who)->name.c_str(), ratios.front(), ratios.back(), bench::least_ratio(m.who));
   }
 }
 
@@ -110,30 +117,33 @@ bench::MeasureOptions options_of(const BenchOptions& o, const Limits& limits) {
   how.slice = o.quick ? 0 : 0.2;
   how.folders = o.folders;
   how.torch = torch_setup(o);
+  how.compiled = o.compiled;
   if (how.torch) how.torch->threads = limits.threads;
   return how;
 }
 
-void show(const BenchOptions& o, const BenchCase& c, const Measured& m, const Limits& limits) {
+/// Prints a case and keeps its row.
+void show(const BenchOptions& o, const BenchCase& c, const Measured& m, const Limits& limits, nlohmann::json& rows) {
+  rows.push_back(row_of(c, m, limits));
   if (o.json) {
-    std::printf("%s\n", row_of(c, m, limits).dump().c_str());
+    std::printf("%s\n", rows.back().dump().c_str());
   } else {
     print_row(o, c, m, limits);
   }
   std::fflush(stdout);
 }
 
-void run_cases(const BenchOptions& o, const Limits& limits) {
+void run_cases(const BenchOptions& o, const Limits& limits, nlohmann::json& rows) {
   const bench::MeasureOptions how = options_of(o, limits);
   for (const BenchCase& c : bench::case_table()) {
     if (o.what != "all" && o.what != c.kind) continue;
     if (!o.only.empty() && o.only != c.name) continue;
-    show(o, c, bench::measure(bench::sizes_of(c, o.quick), how), limits);
+    show(o, c, bench::measure(bench::sizes_of(c, o.quick), how), limits, rows);
   }
 }
 
-// Sweeps over one size each; pictures go to --out.
-void run_growth(const BenchOptions& o, const Limits& limits) {
+/// Sweeps over one size each; pictures go to --out.
+void run_growth(const BenchOptions& o, const Limits& limits, nlohmann::json& rows) {
   const bench::MeasureOptions how = options_of(o, limits);
   const std::vector<bench::Sweep> sweeps = bench::sweeps(limits.threads, o.quick);
   std::vector<bench::Growth> all;
@@ -145,7 +155,7 @@ void run_growth(const BenchOptions& o, const Limits& limits) {
       if (sweep.varied.empty()) by = {value, limits.flops * value / limits.threads, limits.bytes};
       const std::string name = sweep.name + ", " + sweep.axis + " " + std::to_string(value);
       const BenchCase c{"growth", name.c_str(), sweep.picture.c_str(), ""};
-      show(o, c, growth.measured.back(), by);
+      show(o, c, growth.measured.back(), by, rows);
     }
     all.push_back(std::move(growth));
   }
@@ -157,6 +167,30 @@ void run_growth(const BenchOptions& o, const Limits& limits) {
     for (; i < all.size() && all[i].sweep->picture == picture; ++i) of.push_back(&all[i]);
     save_drawing(draw_plot(bench::growth_plot(of)), o.out + "/growth_" + picture + ".svg");
   }
+}
+
+/// The cases as bars, one per number of threads: how many times as fast as the best PyTorch, or without one the share
+/// of the machine's multiply-adds.
+BarChart chart_of(const nlohmann::json& rows) {
+  BarChart chart{.title = "qkv against PyTorch", .group_title = "case", .y = {.title = "times as fast"}};
+  const bool compared = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.contains("ratio"); });
+  if (!compared) chart.title = "qkv against the machine", chart.y.title = "share of the FMA peak, %";
+  std::map<int, std::map<std::string, double>> by_threads;
+  for (const auto& row : rows) {
+    const std::string name = row.at("case");
+    if (std::find(chart.groups.begin(), chart.groups.end(), name) == chart.groups.end()) chart.groups.push_back(name);
+    const double value = !compared               ? 100 * row.at("share_of_peak").get<double>()
+                         : row.contains("ratio") ? row.at("ratio").at(1).get<double>()
+                                                 : 0;
+    by_threads[row.at("threads").get<int>()][name] = value;
+  }
+  for (auto& [threads, values] : by_threads) {
+    Bars bars{.name = std::to_string(threads) + (threads == 1 ? " thread" : " threads")};
+    for (const std::string& group : chart.groups) bars.values.push_back(values[group]);
+    chart.series.push_back(std::move(bars));
+  }
+  chart.width = std::max(600.0, 60.0 * static_cast<double>(chart.groups.size()));
+  return chart;
 }
 
 void check_only(const BenchOptions& o) {
@@ -193,7 +227,8 @@ int run_bench(const Arguments& arguments) {
   cli.integer("--rounds", o.rounds, "timing rounds [7]", 5, 1000);
   cli.choice("--target", o.target, "NAME", "instruction set, as AVX2; PyTorch is held to it too [the best]",
              kernels::simd_targets());
-  cli.text("--out", o.out, "DIR", "growth: a folder for the pictures [none]");
+  cli.flag("--compile", o.compiled, "a step of compiled PyTorch beside the others (needs a compiler next to it)");
+  cli.text("--out", o.out, "DIR", "a folder for bench.json with all rows and for the pictures [none]");
   cli.flag("--quick", o.quick, "tiny sizes: whether it works, not how fast it is");
   cli.flag("--json", o.json, "one JSON object per line");
   if (!cli.parse(arguments)) return 0;
@@ -203,11 +238,19 @@ int run_bench(const Arguments& arguments) {
     if (o.what != "growth") o.threads = {1};
     if (o.threads.empty() || num_threads() > 1) o.threads.push_back(num_threads());
   }
+  nlohmann::json all = {
+      {"version", QKV_VERSION}, {"target", kernels::simd_target()}, {"rows", nlohmann::json::array()}};
   for (const int threads : o.threads) {
     set_num_threads(threads);
     const Limits limits = bench::measure_limits(threads, o.json);
-    o.what == "growth" ? run_growth(o, limits) : run_cases(o, limits);
+    all["limits"].push_back(
+        {{"threads", threads}, {"gflops", limits.flops / 1e9}, {"read_gb_per_s", limits.bytes / 1e9}});
+    o.what == "growth" ? run_growth(o, limits, all["rows"]) : run_cases(o, limits, all["rows"]);
   }
+  if (o.out.empty()) return 0;
+  make_folders(o.out);
+  write_file_atomic(o.out + "/bench.json", all.dump(1) + "\n");
+  if (o.what != "growth") save_drawing(draw_bars(chart_of(all["rows"])), o.out + "/bench.svg");
   return 0;
 }
 

@@ -42,6 +42,53 @@ TEST(Bench, RunsEveryCaseAndNamesTheLimits) {
   EXPECT_EQ(names.size(), bench::case_table().size());
 }
 
+TEST(Bench, WritesAllRowsAndAPicture) {
+  const qkv::testing::TempFolder folder;
+  const auto run =
+      run_program({"bench", "gemm", "--quick", "--threads", "1,2", "--rounds", "5", "--out", folder / "new"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto all = nlohmann::json::parse(read_text(folder / "new/bench.json"));
+  ASSERT_EQ(all["limits"].size(), 2u);
+  ASSERT_FALSE(all["rows"].empty());
+  for (const auto& row : all["rows"]) {
+    EXPECT_LE(row["runs"]["qkv"]["least_ms"].get<double>(), row["runs"]["qkv"]["median_ms"].get<double>()) << row;
+  }
+  const std::string svg = read_text(folder / "new/bench.svg");
+  EXPECT_NE(svg.find("<svg"), std::string::npos);
+}
+
+TEST(Bench, ComparesWithTheBestOtherAndShowsTheRestBeside) {
+  const std::vector<bench::Contestant> who = {{.name = "qkv", .run = {}, .seconds = {2, 2, 4}},
+                                              {.name = "A", .run = {}, .seconds = {3, 6, 6}},
+                                              {.name = "B", .run = {}, .seconds = {4, 4, 4}},
+                                              {.name = "C", .run = {}, .seconds = {1, 1, 1}, .beside = true}};
+  EXPECT_EQ(bench::best_other(who)->name, "B");
+  EXPECT_EQ(bench::ratios(who), (std::vector<double>{1, 2, 2}));
+  EXPECT_EQ(bench::least_ratio(who), 1.5);  // A's 3 by 2
+  EXPECT_EQ(bench::best_other({who[0], who[3]}), nullptr);
+  EXPECT_EQ(bench::least_ratio({who[0], who[3]}), 0);
+}
+
+TEST(Bench, FindsTheBuildsOfBlasOfARoot) {
+  const qkv::testing::TempFolder root;
+  const auto names = [&] {
+    std::string all;
+    for (const bench::Blas& b : bench::blas_builds({.root = root / "."})) all += b.name + ";";
+    return all;
+  };
+  EXPECT_EQ(names(), ";");
+  make_folders(root / "usr/lib/any/blis-openmp");
+  write_file_atomic(root / "usr/lib/any/libmkl_rt.so", std::string_view("not read"));
+  EXPECT_EQ(names(), "BLIS;MKL;");
+  const bench::Blas mkl = bench::blas_builds({.root = root / "."})[1];
+  EXPECT_EQ(mkl.environment[0], "LD_PRELOAD=libgomp.so.1:/usr/lib/any/libmkl_rt.so");
+  const auto words = bench::python_command({.root = root / ".", .threads = 2, .avx2 = true}, mkl, "script");
+  EXPECT_EQ(words[0], "chroot");
+  for (const char* word : {"MKL_THREADING_LAYER=GNU", "MKL_NUM_THREADS=2", "MKL_ENABLE_INSTRUCTIONS=AVX2"}) {
+    EXPECT_NE(std::find(words.begin(), words.end(), word), words.end()) << word;
+  }
+}
+
 TEST(Bench, RunsOneCaseForPeople) {
   const auto run = run_program({"bench", "decode", "--only", "gpt", "--quick", "--threads", "2", "--rounds", "5"});
   EXPECT_EQ(run.code, 0) << run.err;

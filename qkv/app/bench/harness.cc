@@ -54,11 +54,25 @@ std::vector<double> ratios(const std::vector<double>& a, const std::vector<doubl
   return all;
 }
 
+const Contestant* best_other(const std::vector<Contestant>& who) {
+  const Contestant* best = nullptr;
+  for (size_t i = 1; i < who.size(); ++i) {
+    if (!who[i].beside && (!best || who[i].median() < best->median())) best = &who[i];
+  }
+  return best;
+}
+
 std::vector<double> ratios(const std::vector<Contestant>& who) {
-  if (who.size() < 2) return {};
-  const auto best = std::min_element(who.begin() + 1, who.end(),
-                                     [](const Contestant& a, const Contestant& b) { return a.median() < b.median(); });
-  return ratios(best->seconds, who[0].seconds);
+  const Contestant* best = best_other(who);
+  return best ? ratios(best->seconds, who[0].seconds) : std::vector<double>();
+}
+
+double least_ratio(const std::vector<Contestant>& who) {
+  double least = 0;
+  for (size_t i = 1; i < who.size(); ++i) {
+    if (!who[i].beside && (least == 0 || who[i].best() < least)) least = who[i].best();
+  }
+  return who.empty() ? 0 : least / who[0].best();
 }
 
 Limits measure_limits(int threads, bool json) {

@@ -17,6 +17,7 @@ struct Contestant {
   std::function<double(int64_t times)> run;  // gives the mean seconds of one run
   std::vector<double> seconds = {};          // of one run, one per round
   double memory = 0;                         // the most bytes it took
+  bool beside = false;                       // shown, but nothing is compared with it
 
   double best() const;
   double median() const;
@@ -35,9 +36,13 @@ void take_turns(std::vector<Contestant>& who, const Turns& how);
 
 /// Each round's a / b, in rising order.
 std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b);
-/// Of each round, the time of the best other by the first one's, in rising order; empty when there is no other. The
-/// best is the one with the least median, not the luckiest of each round.
+/// Who is compared with the first one: the other with the least median, not the luckiest of each round; null when
+/// there is no other.
+const Contestant* best_other(const std::vector<Contestant>& who);
+/// Of each round, the best other's time by the first one's, in rising order; empty when there is no other.
 std::vector<double> ratios(const std::vector<Contestant>& who);
+/// The least time of any other by the first one's; 0 when there is no other.
+double least_ratio(const std::vector<Contestant>& who);
 
 /// The machine with this many threads: operations and bytes per second.
 struct Limits {

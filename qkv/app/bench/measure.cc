@@ -22,37 +22,47 @@ double own_status(const std::string& field) {
   return 0;
 }
 
+bool compiled_one(const nlohmann::json& sizes, const MeasureOptions& options) {
+  return options.compiled && sizes.at("kind") == "train";
+}
+
 void forget_peak_memory() {
   release_cached_memory();
   malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
+// PyTorch with each BLAS that is there; each has built the case.
+std::vector<std::unique_ptr<TorchPeer>> start_peers(const nlohmann::json& sizes, const MeasureOptions& options,
+                                                    int64_t parameters) {
+  std::vector<std::unique_ptr<TorchPeer>> peers;
+  if (!options.torch) return peers;
+  const std::vector<Blas> builds = blas_builds(*options.torch);
+  for (const Blas& blas : builds) peers.push_back(std::make_unique<TorchPeer>(*options.torch, blas));
+  if (compiled_one(sizes, options)) peers.push_back(std::make_unique<TorchPeer>(*options.torch, builds.front(), true));
+  for (const auto& peer : peers) {
+    const auto count = static_cast<int64_t>(peer->build(sizes.dump()));
+    if (count != parameters) {
+      throw ConfigError("[bench] " + sizes.value("model", sizes.at("kind").get<std::string>()) +
+                        ": PyTorch's model has " + std::to_string(count) + " parameters, qkv's " +
+                        std::to_string(parameters));
+    }
+  }
+  return peers;
+}
+
 }  // namespace
 
 Measured measure(nlohmann::json sizes, const MeasureOptions& options) {
-  const std::string kind = sizes.at("kind");
-  const bool epoch = kind == "epoch";
-  if (epoch) add_text(sizes, options.folders);
+  if (sizes.at("kind") == "epoch") add_text(sizes, options.folders);
   forget_peak_memory();
   const double before = own_status("VmRSS");
   Measured m;
   m.work = build_work(sizes);
-  std::vector<std::unique_ptr<TorchPeer>> peers;
-  if (options.torch) {
-    for (const std::string& blas : blas_builds(*options.torch)) {
-      // The tuned build for training is known; for decoding and single products the better one is found here.
-      if (!peers.empty() && (epoch || kind == "train")) break;
-      peers.push_back(std::make_unique<TorchPeer>(*options.torch, blas));
-      const auto count = static_cast<int64_t>(peers.back()->build(sizes.dump()));
-      if (count != m.work.parameters) {
-        throw ConfigError("[bench] " + sizes.value("model", kind) + ": PyTorch's model has " + std::to_string(count) +
-                          " parameters, qkv's " + std::to_string(m.work.parameters));
-      }
-    }
-  }
+  const std::vector<std::unique_ptr<TorchPeer>> peers = start_peers(sizes, options, m.work.parameters);
   m.who.push_back({"qkv", [&](int64_t times) { return seconds_of(m.work.run, times); }});
   for (const auto& peer : peers) m.who.push_back({peer->name(), [&peer](int64_t times) { return peer->run(times); }});
+  m.who.back().beside = !peers.empty() && compiled_one(sizes, options);
   take_turns(m.who, {.rounds = options.rounds, .slice = options.slice, .rest = 0.02});
   m.who[0].memory = own_status("VmHWM") - before;
   if (m.work.weights > 0)

@@ -16,6 +16,7 @@ struct MeasureOptions {
   double slice = 0.2;  // seconds of one sample, at least one run
   int threads = 1;
   std::optional<PythonSetup> torch;
+  bool compiled = false;                  // a training step of compiled PyTorch beside the others
   std::vector<std::string> folders = {};  // of real text for the epochs
 };
 

@@ -25,18 +25,20 @@ namespace {
   _exit(127);
 }
 
-// Directories of Debian's builds of BLAS, as seen from inside the root.
-std::vector<fs::path> blas_folders(const PythonSetup& setup) {
-  std::vector<fs::path> found;
-  std::error_code none;
-  const fs::path lib = fs::path(setup.root.empty() ? "/" : setup.root) / "usr" / "lib";
-  for (const char* build : {"openblas-openmp", "blis-openmp"}) {
-    for (const auto& arch : fs::directory_iterator(lib, none)) {
-      if (fs::exists(arch.path() / build, none)) found.push_back("/usr/lib" / arch.path().filename() / build);
-    }
-  }
-  return found;
-}
+// What Debian's packages put into the folder of an architecture's libraries, and how a program is made to take it
+// (FILE is where it lies). MKL is preloaded since it is no build of libblas.so.3; its threads are OpenMP's, as
+// PyTorch's.
+struct BlasPackage {
+  const char *name, *file;
+  std::vector<std::string> environment;
+};
+const BlasPackage kBlasPackages[] = {
+    {"OpenBLAS", "openblas-openmp", {"LD_LIBRARY_PATH=FILE"}},
+    {"BLIS", "blis-openmp", {"LD_LIBRARY_PATH=FILE"}},
+    {"MKL",
+     "libmkl_rt.so",
+     {"LD_PRELOAD=libgomp.so.1:FILE", "MKL_THREADING_LAYER=GNU", "MKL_INTERFACE_LAYER=GNU,LP64"}},
+};
 
 }  // namespace
 
@@ -78,30 +80,42 @@ std::string PeerProcess::ask(const std::string& request) {
   return answer;
 }
 
-std::vector<std::string> blas_builds(const PythonSetup& setup) {
-  std::vector<std::string> names;
-  for (const fs::path& folder : blas_folders(setup)) names.push_back(folder.filename());
-  if (names.empty()) names.push_back("");
-  return names;
+std::vector<Blas> blas_builds(const PythonSetup& setup) {
+  std::vector<Blas> builds;
+  std::error_code none;
+  for (const BlasPackage& package : kBlasPackages) {
+    for (const auto& folder :
+         fs::directory_iterator(fs::path(setup.root.empty() ? "/" : setup.root) / "usr/lib", none)) {
+      if (!fs::exists(folder.path() / package.file, none)) continue;
+      builds.push_back({package.name, package.environment});
+      const std::string file = "/usr/lib" / folder.path().filename() / package.file;  // as seen from inside the root
+      for (std::string& setting : builds.back().environment) {
+        if (const size_t at = setting.find("FILE"); at != std::string::npos) setting.replace(at, 4, file);
+      }
+      break;
+    }
+  }
+  if (builds.empty()) builds.emplace_back();
+  return builds;
 }
 
-std::vector<std::string> python_command(const PythonSetup& setup, const std::string& blas, const std::string& script,
+std::vector<std::string> held_to_avx2() {
+  return {"ATEN_CPU_CAPABILITY=avx2", "OPENBLAS_CORETYPE=Zen", "DNNL_MAX_CPU_ISA=AVX2", "BLIS_ARCH_TYPE=haswell",
+          "MKL_ENABLE_INSTRUCTIONS=AVX2"};
+}
+
+std::vector<std::string> python_command(const PythonSetup& setup, const Blas& blas, const std::string& script,
                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   if (!setup.root.empty()) words = {"chroot", setup.root};
   words.push_back("env");
-  for (const fs::path& folder : blas_folders(setup)) {
-    if (folder.filename() == blas) words.push_back("LD_LIBRARY_PATH=" + folder.string());
-  }
+  words.insert(words.end(), blas.environment.begin(), blas.environment.end());
   words.push_back("GLIBC_TUNABLES=glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184");
   for (const char* name : {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", "BLIS_NUM_THREADS=", "MKL_NUM_THREADS="}) {
     words.push_back(name + std::to_string(setup.threads));
   }
   if (setup.avx2) {
-    for (const char* setting : {"ATEN_CPU_CAPABILITY=avx2", "OPENBLAS_CORETYPE=Zen", "DNNL_MAX_CPU_ISA=AVX2",
-                                "BLIS_ARCH_TYPE=haswell", "MKL_ENABLE_INSTRUCTIONS=AVX2"}) {
-      words.push_back(setting);
-    }
+    for (const std::string& setting : held_to_avx2()) words.push_back(setting);
   }
   words.insert(words.end(), {setup.python, "-c", script});
   words.insert(words.end(), arguments.begin(), arguments.end());

@@ -32,12 +32,18 @@ struct PythonSetup {
   bool avx2 = false;  // no wider vectors than AVX2
 };
 
-/// Builds of BLAS found beside that Python that it can be started with, best for training first ("openblas-openmp",
-/// "blis-openmp"); one empty name, for the default, when there is none.
-std::vector<std::string> blas_builds(const PythonSetup& setup);
+/// A build of BLAS that Python can be started with.
+struct Blas {
+  std::string name;                      // "OpenBLAS"; empty: whatever that Python takes by itself
+  std::vector<std::string> environment;  // NAME=VALUE
+};
+/// Those of Debian's packages found beside that Python, best for training first; the nameless one when there is none.
+std::vector<Blas> blas_builds(const PythonSetup& setup);
+/// What holds PyTorch and every BLAS to AVX2, as NAME=VALUE.
+std::vector<std::string> held_to_avx2();
 
 /// The command that runs a script, given as its text, with that build of BLAS and a malloc that keeps large blocks.
-std::vector<std::string> python_command(const PythonSetup& setup, const std::string& blas, const std::string& script,
+std::vector<std::string> python_command(const PythonSetup& setup, const Blas& blas, const std::string& script,
                                         const std::vector<std::string>& arguments = {});
 
 }  // namespace qkv::bench

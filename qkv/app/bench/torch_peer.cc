@@ -12,9 +12,9 @@ extern "C" const char qkv_torch_peer[];
 
 namespace qkv::bench {
 
-TorchPeer::TorchPeer(const PythonSetup& setup, const std::string& blas)
-    : name_(blas.empty() ? "PyTorch" : "PyTorch, " + blas.substr(0, blas.find('-'))),
-      process_(python_command(setup, blas, qkv_torch_peer)) {}
+TorchPeer::TorchPeer(const PythonSetup& setup, const Blas& blas, bool compiled)
+    : name_((compiled ? "compiled PyTorch" : "PyTorch") + (blas.name.empty() ? "" : ", " + blas.name)),
+      process_(python_command(setup, blas, qkv_torch_peer, {compiled ? "compile" : "eager"})) {}
 
 double TorchPeer::ask(const std::string& request, const char* field) {
   try {

@@ -9,8 +9,9 @@ namespace qkv::bench {
 
 class TorchPeer {
  public:
-  /// Starts it with that build of BLAS. Throws IoError when it cannot be started.
-  TorchPeer(const PythonSetup& setup, const std::string& blas);
+  /// Starts it with that build of BLAS; `compiled`: models go through torch.compile. Throws IoError when it cannot be
+  /// started.
+  TorchPeer(const PythonSetup& setup, const Blas& blas, bool compiled = false);
 
   const std::string& name() const { return name_; }
   /// Builds a case; returns its number of parameters.

@@ -1,5 +1,6 @@
 """PyTorch's side of 'qkv bench': builds one case, then runs it whenever it is asked to.
 
+Its argument says whether training steps go through torch.compile: eager or compile.
 Reads lines from standard input and answers each with one JSON line:
   case {...}   builds what the sizes say; answers {"parameters": N}
   run N        runs it N times; answers {"seconds": of one run}
@@ -173,6 +174,8 @@ def train_case(c):
     else:
         model, inputs, truth = Vit(c), (torch.randn(B, 28, 28),), tokens(c["classes"], B)
     model.train()
+    if sys.argv[1] == "compile":
+        model = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step():
