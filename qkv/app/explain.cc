@@ -187,7 +187,7 @@ int run_explain(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "block") return run_block({arguments.begin() + 1, arguments.end()});
   Cli cli(kAbout, "explain");
   Options o;
-  cli.text("--example", o.example, "NAME", "query, self or heads [query]");
+  cli.text("--example", o.example, "NAME", "query, self or heads [query]").among({"query", "self", "heads"});
   add_matrices(cli, o);
   add_rule(cli, o);
   add_output(cli, o);
