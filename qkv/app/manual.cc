@@ -70,13 +70,13 @@ void print_next_words(const Arguments& before) {
   for (const Command& command : command_table()) {
     if (words.empty()) {
       std::puts(command.name);
-    } else if (words[0] == command.name && words.size() == 1) {
+    } else if (words[0] == command.name && help) {
       for (const std::string& topic : topics_of(command)) std::puts(topic.c_str());
+    } else if (words[0] == command.name) {
+      Arguments rest(words.begin() + 1, words.end());
+      rest.emplace_back(kNextWords);
+      command.run(rest);
     }
-    if (words.empty() || help || words[0] != command.name) continue;
-    Arguments rest(words.begin() + 1, words.end());
-    rest.emplace_back(kNextWords);
-    command.run(rest);
   }
   if (before.empty()) std::puts("help\n--help\n--version");
 }
