@@ -1,9 +1,12 @@
 # Installs the library, its public headers, the program and the files that find_package(qkv) and pkg-config read.
 include(CMakePackageConfigHelpers)
+# The component "program" is what runs without a compiler; everything else is "library".
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME library)
 install(TARGETS qkv EXPORT qkvTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(QKV_PROGRAM)
-  install(TARGETS qkv_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS qkv_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+  include(cmake/manual.cmake)
 endif()
 # The public headers are qkv.h and what it includes; everything else belongs to the implementation.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS qkv/qkv.h)
@@ -42,3 +45,6 @@ endif()
 file(RELATIVE_PATH QKV_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(PROJECT_IS_TOP_LEVEL AND QKV_NEEDS_MORE)
+  include(cmake/packages.cmake)
+endif()

@@ -46,6 +46,9 @@ consumer() {
 
 quietly install cmake --install "$build" --prefix "$work/static"
 "$work/static/bin/qkv" --version >/dev/null || fail "the installed program does not start"
+for file in man/man1/qkv.1.gz bash-completion/completions/qkv; do
+  [ -s "$work/static/share/$file" ] || fail "share/$file is not installed"
+done
 consumer find_package "$work/app" "$work/find_package" -DCMAKE_PREFIX_PATH="$work/static"
 
 find "$work/static/include" -name '*.h' | sort >"$work/headers"

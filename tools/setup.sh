@@ -13,6 +13,7 @@ QKV_TORCH_PACKAGES="python3-torch"
 QKV_PAGE_TEST_PACKAGES="chromium"
 QKV_SANITIZE_PACKAGES="clang libclang-rt-dev llvm"
 QKV_LINT_PACKAGES="clang-tidy doxygen"
+QKV_ROOT_PACKAGES="debootstrap dpkg-dev"
 QKV_NEON_PACKAGES="g++-aarch64-linux-gnu qemu-user-static"
 
 # Systems whose packages have other names: says in one line which tools are missing; CMake does so for the libraries.

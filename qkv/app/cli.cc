@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "qkv/app/completion.h"
 #include "qkv/app/help.h"
 #include "qkv/base/parallel.h"
 #include "qkv/kernels/simd_target.h"
@@ -42,9 +43,10 @@ int64_t whole_number(const std::string& name, const std::string& word, int64_t l
   return parsed<int64_t>(name, word, "a whole number", low, high);
 }
 
-bool wants_help(const Arguments& arguments) {
-  return std::any_of(arguments.begin(), arguments.end(),
-                     [](const std::string& word) { return word == "--help" || word == "-h"; });
+bool wants_text(const Arguments& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) {
+    return word == "--help" || word == "-h" || word == kManual || word == kNextWords;
+  });
 }
 
 std::vector<std::string> comma_list(const std::string& text) {
@@ -84,12 +86,15 @@ Option& Cli::number(const std::string& name, double& value, const std::string& h
 
 Option& Cli::choice(const std::string& name, std::string& value, const std::string& type, const std::string& help,
                     std::vector<std::string> names) {
-  return call(name, type, help, [name, names = std::move(names), &value](const std::string& word) {
-    if (std::find(names.begin(), names.end(), word) == names.end()) {
-      throw ConfigError(name + ": '" + word + "' is not one of: " + listed(names) + did_you_mean(word, names));
-    }
-    value = word;
-  });
+  return call(name, type, help,
+              [name, names, &value](const std::string& word) {
+                if (std::find(names.begin(), names.end(), word) == names.end()) {
+                  throw ConfigError(name + ": '" + word + "' is not one of: " + listed(names) +
+                                    did_you_mean(word, names));
+                }
+                value = word;
+              })
+      .among(std::move(names));
 }
 
 void Cli::settings(Settings& settings, const std::vector<std::string>& without) {
@@ -105,15 +110,16 @@ void Cli::settings(Settings& settings, const std::vector<std::string>& without) 
                        : s.kind == SettingKind::choice  ? "KIND"
                        : s.kind == SettingKind::path    ? "PATH"
                                                         : "TEXT";
-    call("--" + s.name, type, help, [&settings, name = s.name](const std::string& word) {
-      settings.set(name, word);
-    }).section = s.group;
+    call("--" + s.name, type, help, [&settings, name = s.name](const std::string& word) { settings.set(name, word); })
+        .among(s.choices)
+        .section = s.group;
   }
 }
 
 void Cli::weights(std::string& which) {
   text("--weights", which, "WHICH",
-       "best, last, average or the step of a checkpoint [average if it was better than the best, else best]");
+       "best, last, average or the step of a checkpoint [average if it was better than the best, else best]")
+      .among({"best", "last", "average"});
 }
 
 void Cli::add_common() {
@@ -130,7 +136,8 @@ void Cli::add_common() {
            if (kernels::force_simd_target(word)) return;
            throw ConfigError("--target: '" + word + "' is not one that this processor has: " + listed(targets) +
                              did_you_mean(word, targets));
-         });
+         })
+        .among(targets);
   }
 }
 
@@ -200,8 +207,17 @@ void Cli::take_values(const std::vector<std::vector<std::string>>& values) {
 }
 
 bool Cli::parse(const Arguments& arguments) {
+  const std::string last = arguments.empty() ? "" : arguments.back();
+  if (last == kManual) {  // where what all commands share, and this processor has, is said once
+    std::fputs(manual_text(about_, name_, options_, footer_).c_str(), stdout);
+    return false;
+  }
   add_common();
-  const bool only_check = !arguments.empty() && arguments.back() == "--check";
+  if (last == kNextWords) {
+    std::fputs(next_words(options_, {arguments.begin(), arguments.end() - 1}).c_str(), stdout);
+    return false;
+  }
+  const bool only_check = last == "--check";
   try {
     std::vector<std::vector<std::string>> values;
     refuse_unknown(split({arguments.begin(), arguments.end() - (only_check ? 1 : 0)}, values));

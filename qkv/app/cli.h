@@ -19,6 +19,7 @@ struct Option {
   std::string type;  // how the help names the value: "FILE"; empty: a flag
   std::string help;
   std::function<void(const std::string&)> take;  // gets each value, or "true" and "false" of a flag; throws ConfigError
+  std::vector<std::string> choices = {};         // values it may have, where they have names
   std::string section = "";                      // of the help; empty: the last one, "Options"
   bool must = false;                             // wrong usage without it
   bool many = false;                             // a value without a name that takes all that follow
@@ -37,6 +38,10 @@ struct Option {
     shown = false;
     return *this;
   }
+  Option& among(std::vector<std::string> names) {
+    choices = std::move(names);
+    return *this;
+  }
 };
 
 constexpr int64_t kMostThreads = 1024;
@@ -44,8 +49,11 @@ constexpr int64_t kMostThreads = 1024;
 /// The number that an option's value says. Throws ConfigError naming the option and what it accepts.
 int64_t whole_number(const std::string& name, const std::string& word, int64_t low, int64_t high);
 
-/// Whether --help is among them.
-bool wants_help(const Arguments& arguments);
+/// As a command's last argument: what the manual says of it is printed (kManual), or the words that may come next,
+/// which the shell completes (kNextWords).
+inline constexpr const char *kManual = "--manual", *kNextWords = "--next-words";
+/// Whether they only ask for a text: --help, the manual's part or the next words.
+bool wants_text(const Arguments& arguments);
 /// The values of "a,b,c".
 std::vector<std::string> comma_list(const std::string& text);
 
@@ -83,7 +91,8 @@ class Cli {
       meanings.push_back(*row.meaning ? std::string(row.name) + " (" + row.meaning + ")" : row.name);
     }
     return call(name, "KIND", listed(meanings, " or ") + " [" + name_of(value) + "]",
-                [&value](const std::string& word) { value = qkv::parse<Enum>(word); });
+                [&value](const std::string& word) { value = qkv::parse<Enum>(word); })
+        .among(choices<Enum>());
   }
   /// One option for each setting (--name VALUE; flags as --name and --no-name), but for those named in `without`, in
   /// the sections their groups name.
@@ -92,8 +101,8 @@ class Cli {
   void weights(std::string& which);
   void footer(std::string text) { footer_ = std::move(text); }
 
-  /// Reads `arguments`. Returns false when there is nothing to run: after printing the help, or with --check. Throws
-  /// ConfigError, which names the help that lists the options, on wrong usage.
+  /// Reads `arguments`. Returns false when there is nothing to run: after printing a text that was asked for, or with
+  /// --check. Throws ConfigError, which names the help that lists the options, on wrong usage.
   bool parse(const Arguments& arguments);
   bool given(const std::string& name) const;
   const std::vector<Option>& options() const { return options_; }

@@ -14,6 +14,7 @@ struct Command {
   const char* name;
   const char* summary;
   int (*run)(const Arguments& arguments);  // returns the exit code; throws qkv::Error
+  Arguments (*topics)() = nullptr;         // words after its name that have a help of their own
 };
 
 /// All commands, in the order --help lists them, those of a group together.
@@ -22,6 +23,10 @@ std::span<const Command> command_table();
 /// "qkv 0.1.0 (Release, AVX2, commit 1a2b3c4d5e)": version, kind of build, instruction set and commit. The program's
 /// own, linked to nothing else: a new commit recompiles one file.
 std::string version_text();
+
+/// The tasks by name.
+Arguments task_topics();
+Arguments lab_topics();
 
 int run_train(const Arguments& arguments);
 int run_compare(const Arguments& arguments);

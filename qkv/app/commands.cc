@@ -5,12 +5,17 @@ namespace qkv::app {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"learn", "lab", "what attention can and cannot do: nineteen experiments, predicted and measured", run_lab},
-    {"learn", "explain", "every intermediate value of a small attention example", run_explain},
-    {"train", "train", "trains a task's model in a run folder, or continues one", run_train},
+    {"learn", "lab", "what attention can and cannot do: nineteen experiments, predicted and measured", run_lab,
+     lab_topics},
+    {"learn", "explain", "every intermediate value of a small attention example", run_explain,
+     [] { return Arguments{"block"}; }},
+    {"train", "train", "trains a task's model in a run folder, or continues one", run_train, task_topics},
     {"train", "compare", "trains one model for each attention mechanism; one table, one picture", run_compare},
     {"train", "study", "a whole study in one command: every row trained and asked, one table, one report", run_study},
-    {"train", "runs", "lists the runs there are; removes and renames them", run_runs},
+    {"train", "runs", "lists the runs there are; removes and renames them", run_runs,
+     [] {
+       return Arguments{"rm", "rename"};
+     }},
     {"look", "map", "where a trained model looks: terminal, PNG, SVG, HTML or CSV", run_map},
     {"look", "serve", "the page in the browser: explore models, watch trainings, play with the lab", run_serve},
     {"use", "predict", "runs a trained model on arguments or lines of standard input", run_predict},

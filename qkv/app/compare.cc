@@ -92,6 +92,14 @@ Arguments stored_arguments(const std::string& folder) {
   return JsonObject(read_json(file, "the record of a comparison"), file).texts("arguments");
 }
 
+/// The mechanisms that the task has; none where no task was given.
+std::vector<std::string> mechanisms_of(const Settings& settings) {
+  for (const Setting& s : settings.all()) {
+    if (s.name == "attention") return s.choices;
+  }
+  return {};
+}
+
 /// Declares and reads the options; false after --help.
 bool read_options(CompareArguments& a, const Arguments& arguments) {
   const std::string name = task_argument(arguments);
@@ -111,6 +119,7 @@ bool read_options(CompareArguments& a, const Arguments& arguments) {
                if (a.options.spec != nullptr) Settings(a.options.settings).set("attention", mechanism);
              }
            })
+      .among(mechanisms_of(a.options.settings))
       .in("model");
   cli.integer("--seeds", a.options.seeds, "runs of each mechanism: --seed, the next one, and so on [1]", 1, 100)
       .in("training");

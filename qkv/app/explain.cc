@@ -187,7 +187,9 @@ int run_explain(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "block") return run_block({arguments.begin() + 1, arguments.end()});
   Cli cli(kAbout, "explain");
   Options o;
-  cli.text("--example", o.example, "NAME", "query, self or heads [query]");
+  std::string what;
+  cli.choice("WHAT", what, "KIND", "block: every number of a Transformer block instead", {"block"});
+  cli.text("--example", o.example, "NAME", "query, self or heads [query]").among({"query", "self", "heads"});
   add_matrices(cli, o);
   add_rule(cli, o);
   add_output(cli, o);

@@ -1,4 +1,4 @@
-// Help in two columns, wrapped to the terminal.
+// Help in two columns, wrapped to the terminal, and the same in roff for the manual.
 #include "qkv/app/help.h"
 
 #include <unistd.h>
@@ -53,35 +53,82 @@ std::vector<std::string> sections(const std::vector<Option>& options) {
   return names;
 }
 
+std::string value_word(const Option& o) { return o.many ? o.name + "..." : o.name; }
+std::string option_words(const Option& o) { return o.name + (o.type.empty() ? "" : " " + o.type); }
+std::string option_help(const Option& o) { return o.help + (o.must ? " (required)" : ""); }
+
 std::string titled(std::string section) {
   if (section.empty()) return "Options";
   if (section[0] >= 'a' && section[0] <= 'z') section[0] = static_cast<char>(section[0] - 'a' + 'A');
   return section;
 }
 
+std::string usage_of(const std::string& name, const std::vector<Option>& options) {
+  std::string usage = "qkv " + name;
+  for (const Option& o : options) {
+    if (o.name[0] == '-' || !o.shown) continue;
+    const std::string word = value_word(o);
+    usage += o.must ? " " + word : " [" + word + "]";
+  }
+  return usage + " [OPTIONS]";
+}
+
+/// Lines that stay as they are.
+std::string roff_lines(const std::string& text) { return text.empty() ? "" : ".PP\n.nf\n" + roff(text) + "\n.fi\n"; }
+
 }  // namespace
 
 std::string help_text(const std::string& about, const std::string& name, const std::vector<Option>& options,
                       const std::string& footer) {
   const int width = std::clamp(detect_terminal(STDOUT_FILENO).width, 60, 110);
-  std::string usage = "usage: qkv " + name, values;
+  std::string values;
   for (const Option& o : options) {
-    if (o.name[0] == '-' || !o.shown) continue;
-    const std::string word = o.many ? o.name + "..." : o.name;
-    usage += o.must ? " " + word : " [" + word + "]";
-    values += row(word, o.help, width);
+    if (o.name[0] != '-' && o.shown) values += row(value_word(o), o.help, width);
   }
-  std::string text = about + "\n\n" + usage + " [OPTIONS]\n" + (values.empty() ? "" : "\n" + values);
+  std::string text = about + "\n\nusage: " + usage_of(name, options) + "\n" + (values.empty() ? "" : "\n" + values);
   for (const std::string& section : sections(options)) {
     text += "\n" + titled(section) + ":\n";
     for (const Option& o : options) {
       if (o.section != section || o.name[0] != '-' || !o.shown) continue;
-      text += row(o.name + (o.type.empty() ? "" : " " + o.type), o.help + (o.must ? " (required)" : ""), width);
+      text += row(option_words(o), option_help(o), width);
     }
     if (section.empty()) text += row("-h, --help", "this text", width);
   }
   if (!footer.empty()) text += "\n" + footer + (footer.ends_with('\n') ? "" : "\n");
   return text;
+}
+
+std::string roff(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if ((c == '.' || c == '\'') && (i == 0 || text[i - 1] == '\n')) out += "\\&";
+    out += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string(1, c);
+  }
+  while (out.ends_with('\n')) out.pop_back();
+  return out;
+}
+
+std::string roff_row(const std::string& left, const std::string& text) {
+  return ".TP\n\\fB" + roff(left) + "\\fR\n" + roff(text) + "\n";
+}
+
+std::string manual_text(const std::string& about, const std::string& name, const std::vector<Option>& options,
+                        const std::string& footer) {
+  const size_t more = std::min(about.find("\n\n"), about.size());
+  std::string text = ".SS \"" + roff(usage_of(name, options)) + "\"\n" + roff(about.substr(0, more)) + "\n" +
+                     roff_lines(about.substr(more));
+  for (const Option& o : options) {
+    if (o.name[0] != '-' && o.shown) text += roff_row(value_word(o), o.help);
+  }
+  for (const std::string& section : sections(options)) {
+    std::string rows;
+    for (const Option& o : options) {
+      if (o.section == section && o.name[0] == '-' && o.shown) rows += roff_row(option_words(o), option_help(o));
+    }
+    if (!rows.empty()) text += ".PP\n\\fI" + titled(section) + "\\fR\n" + rows;
+  }
+  return text + roff_lines(footer);
 }
 
 }  // namespace qkv::app

@@ -152,14 +152,25 @@ int run_all(const Arguments& arguments) {
 
 }  // namespace
 
+Arguments lab_topics() {
+  Arguments names;
+  for (const Experiment& e : lab::experiment_table()) names.emplace_back(e.name);
+  names.emplace_back("all");
+  return names;
+}
+
 int run_lab(const Arguments& arguments) {
-  const std::string name = arguments.empty() ? "" : arguments[0];
-  if (name.empty() || name == "--help" || name == "-h") {
-    print(
-        "what attention can and cannot do, predicted and measured\n\n"
-        "usage: qkv lab NAME [OPTIONS]    one experiment; 'qkv lab NAME --help' lists its parameters\n"
-        "       qkv lab all [OPTIONS]     all of them, into one illustrated report (lab.html)\n\nexperiments:\n" +
-        experiment_list());
+  const std::string name = arguments.empty() ? "--help" : arguments[0];
+  if (name.starts_with("-")) {
+    Cli cli("What attention can and cannot do, predicted and measured.", "lab");
+    std::string none;
+    cli.text("NAME", none, "NAME",
+             "an experiment ('qkv lab NAME --help' lists its parameters), or 'all': every one, into one illustrated "
+             "report (lab.html)")
+        .among(lab_topics())
+        .required();
+    cli.footer("Experiments:\n" + experiment_list());
+    cli.parse(arguments.empty() ? Arguments{name} : arguments);
     return 0;
   }
   const Arguments rest(arguments.begin() + 1, arguments.end());

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "qkv/app/command.h"
+#include "qkv/app/manual.h"
 #include "qkv/base/error.h"
 #include "qkv/base/names.h"
 
@@ -17,31 +18,22 @@ namespace {
 using qkv::app::Arguments;
 using qkv::app::Command;
 
-void print_help() {
-  std::puts(
-      "qkv: attention, computed, trained and shown.\n\nusage: qkv COMMAND [OPTIONS]\n       qkv            the main "
-      "job: "
-      "what attention adds, in about a minute\n       qkv help COMMAND");
-  std::string group;
-  for (const Command& command : qkv::app::command_table()) {
-    if (group != command.group) std::printf("\n%s\n", command.group);
-    group = command.group;
-    std::printf("  %-9s %s\n", command.name, command.summary);
-  }
-  std::puts(
-      "\nAny command takes --help, --threads N, --target NAME (the instruction set), and --check at the end, which "
-      "only "
-      "checks its options.\nExit codes: 0 done, 1 failed, 2 wrong usage.");
-}
-
 int run(const std::string& name, const Arguments& arguments) {
+  if (name == "help" && arguments == Arguments{"--man"}) {
+    qkv::app::print_manual();
+    return 0;
+  }
   if (name == "help" && !arguments.empty()) {
     Arguments rest(arguments.begin() + 1, arguments.end());
     rest.emplace_back("--help");
     return run(arguments[0], rest);
   }
   if (name == "--help" || name == "-h" || name == "help") {
-    print_help();
+    qkv::app::print_overview();
+    return 0;
+  }
+  if (name == "next-words") {  // asked by the shell's completion
+    qkv::app::print_next_words(arguments);
     return 0;
   }
   if (name == "--version") {

@@ -17,14 +17,16 @@
 
 namespace qkv::app {
 
-std::string task_names() {
-  std::string names;
-  for (const TaskSpec& spec : task_table()) names += (names.empty() ? "" : ", ") + std::string(spec.name);
+Arguments task_topics() {
+  Arguments names;
+  for (const TaskSpec& spec : task_table()) names.emplace_back(spec.name);
   return names;
 }
 
+std::string task_names() { return listed(task_topics()); }
+
 void add_task(Cli& cli, const std::string& given, std::string& name) {
-  Option& task = cli.text("TASK", name, "NAME", "what to learn: " + task_names());
+  Option& task = cli.text("TASK", name, "NAME", "what to learn: " + task_names()).among(task_topics());
   if (!given.empty()) task.hidden();
   add_config(cli);
 }
@@ -83,7 +85,7 @@ std::string task_argument(const Arguments& arguments) {
 
 std::string option_value(const Arguments& arguments, const std::string& name) {
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == name && i + 1 < arguments.size()) return arguments[i + 1];
+    if (arguments[i] == name && i + 1 < arguments.size() && arguments[i + 1] != kNextWords) return arguments[i + 1];
     if (arguments[i].starts_with(name + "=")) return arguments[i].substr(name.size() + 1);
   }
   return "";

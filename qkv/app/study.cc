@@ -34,7 +34,7 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   Cli cli("Runs a whole study: every row trained and asked; one table, one report.", "study");
   std::string task_name;
   const std::string name = task_argument(arguments);
-  cli.text("STUDY", task_name, "NAME", "which one: knowledge");
+  cli.text("STUDY", task_name, "NAME", "which one: knowledge").among({"knowledge"});
   add_config(cli);
   if (!name.empty() && name != "knowledge") throw ConfigError(unknown_name("study", name, {"knowledge"}));
   std::string recipe = option_value(arguments, "--recipe");

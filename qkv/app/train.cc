@@ -97,7 +97,7 @@ int run_train(const Arguments& given) {
     refuse_groups(resumed);
     settings = RunFolder::open(resumed).spec().settings();
   }
-  if (name.empty() && resumed.empty() && !wants_help(arguments)) {
+  if (name.empty() && resumed.empty() && !wants_text(arguments)) {
     throw ConfigError("give a task to train: " + task_names() + "; see 'qkv train --help'");
   }
   cli.settings(settings);

@@ -37,6 +37,14 @@ export function useWidth(box: RefObject<HTMLElement>, there = true): number {
   return width;
 }
 
+/** Scrolls a box of tokens so that the one of that number is in its middle. */
+export function useInSight(box: RefObject<HTMLElement>, index: number): void {
+  useEffect(() => {
+    const token = box.current?.children[index] as HTMLElement | undefined;
+    if (token) box.current!.scrollTop = token.offsetTop - box.current!.offsetTop - box.current!.clientHeight / 2;
+  }, [index]);
+}
+
 /** Calls `tick` every `ms` milliseconds while `on`; `deps` are what `tick` reads. */
 export function useTimer(on: boolean, ms: number, tick: () => void, deps: unknown[]): void {
   useEffect(() => {

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type CellNumbers, getJson, query as queryString, type Site, type Trace } from "../api";
 import { touch } from "../device";
-import { useAnswer } from "../hooks";
+import { useAnswer, useInSight } from "../hooks";
 import { type Matrix, rowMaximum } from "../map/matrix";
 import { TintedTokens } from "../map/tinted";
 import { shown } from "../map/tokens";
@@ -95,11 +95,13 @@ const mostQueries = 300;
 function Choose({ tokens, site, query, row, jey }: Omit<CellProps, "t"> & { tokens: string[] }) {
   const from = Math.max(0, Math.min(site.queries - mostQueries, query - mostQueries / 2));
   const to = Math.min(site.queries, from + mostQueries);
+  const box = useRef<HTMLParagraphElement>(null);
+  useInSight(box, query - from);
   return (
     <div class="choose">
       <div>
         <h3>Query</h3>
-        <p class="tinted" role="group" aria-label="Query">
+        <p class="tinted" ref={box} role="group" aria-label="Query">
           {from > 0 && "… "}
           {Array.from({ length: to - from }, (_, k) => from + k).map((i) => (
             <button

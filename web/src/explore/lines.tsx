@@ -5,7 +5,7 @@ import { sharpContext } from "../canvas";
 import { chosenTheme, isDark, seriesColor, systemDark } from "../colors";
 import { touch } from "../device";
 import { useAnswer, useWidth } from "../hooks";
-import { cell, range } from "../map/matrix";
+import { cell, topWeight } from "../map/matrix";
 import { shown } from "../map/tokens";
 import { csv, shortest } from "../save/csv";
 import { exportTrace } from "../save/files";
@@ -89,7 +89,8 @@ function LimitChoice() {
 export function LinesView({ t, site }: { t: Trace; site: Site }) {
   const { layer } = chosenHead(site);
   const [maps, setMaps] = useState<HeadMap[]>([]);
-  const [first, setFirst] = useState(0);
+  const last = Math.max(0, site.queries - mostTokens);
+  const [first, setFirst] = useState(() => Math.max(0, Math.min(last, state.value.query - mostTokens / 4)));
   const hidden = hiddenHeads(site);
   const until = Math.min(site.queries, first + mostTokens);
   const fetchHead = async (head: number): Promise<HeadMap> => ({
@@ -103,7 +104,7 @@ export function LinesView({ t, site }: { t: Trace; site: Site }) {
     cannot,
   );
   // Of all heads, so that a line looks the same whichever others are shown.
-  const largest = useMemo(() => maps.reduce((a, x) => Math.max(a, range(x.m.values)[1]), 0), [maps]);
+  const largest = useMemo(() => maps.reduce((a, x) => Math.max(a, topWeight(x.m)), 0), [maps]);
   const shownMaps = maps.filter((x) => !hidden.has(x.head));
   return (
     <>
@@ -117,7 +118,7 @@ export function LinesView({ t, site }: { t: Trace; site: Site }) {
               type="range"
               aria-label="First query in sight"
               min={0}
-              max={site.queries - mostTokens}
+              max={last}
               value={first}
               onInput={(e) => setFirst(Number(e.currentTarget.value))}
             />
@@ -150,7 +151,7 @@ interface Props {
   site: Site;
   first: number;
   maps: HeadMap[];
-  largest: number; // weight of all heads
+  largest: number; // weight of all heads, but for rows that see few keys
 }
 
 function sentence(lines: Line[], rows: number, heads: number): string {
@@ -165,7 +166,8 @@ function Lines({ t, site, first, maps, largest }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [over, setOver] = useState<Focus>(null);
-  const focus: Focus = over ?? (query >= 0 ? { side: "query", index: query } : null);
+  const inSight = query >= first && query < first + (maps[0]?.m.rows ?? 0);
+  const focus: Focus = over ?? (inSight ? { side: "query", index: query } : null);
   const heads = maps.map((x) => x.head).join();
   const all = useMemo(() => linesOf(maps, first, share), [heads, maps[0]?.m, first, share]);
   const lines = all.filter((l) => !focus || (focus.side === "query" ? l.i : l.j) === focus.index);
@@ -200,7 +202,7 @@ function Lines({ t, site, first, maps, largest }: Props) {
   const hint = maps.length
     ? `${touch ? "Touch" : "Point at"} a token to see its weights.`
     : "Choose at least one head.";
-  const full = top === 1 ? "1" : `${Number(top.toPrecision(3))}, the largest here`;
+  const full = top === 1 ? "1" : `${Number(top.toPrecision(3))} or more`;
   return (
     <div class="lines" ref={box}>
       <p class="caption">

@@ -198,15 +198,22 @@ function Forced() {
   );
 }
 
+const mostTokens = 200;
+
+/** The tokens to step to; of a long text, those around the step. */
 function Timeline({ tokens, step, go }: { tokens: string[]; step: number; go: (i: number) => void }) {
   const when = (i: number) => (i === step ? "token here" : i < step ? "token" : "token later");
+  const from = Math.max(0, Math.min(tokens.length - mostTokens, step - mostTokens / 2));
+  const to = Math.min(tokens.length, from + mostTokens);
   return (
     <p class="timeline">
-      {tokens.slice(0, 200).map((token, i) => (
+      {from > 0 && "… "}
+      {Array.from({ length: to - from }, (_, k) => from + k).map((i) => (
         <button type="button" class={when(i)} aria-current={i === step ? "step" : undefined} onClick={() => go(i)}>
-          {shown(token)}
+          {shown(tokens[i])}
         </button>
       ))}
+      {to < tokens.length && " …"}
     </p>
   );
 }

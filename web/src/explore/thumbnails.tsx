@@ -1,19 +1,27 @@
 // A small map of every layer and head.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { getArray, query, type Site, type Trace } from "../api";
 import { at, chosenTheme, colorTable, systemDark } from "../colors";
-import { update } from "../state";
+import { topWeight } from "../map/matrix";
+import { state, update } from "../state";
 import { chosenHead, useAbout } from "../trace";
 
-function Thumb({ values, size, label }: { values: Float32Array; size: number; label: string }) {
+interface ThumbProps {
+  values: Float32Array;
+  size: number;
+  top: number; // the weight at which colours end
+  label: string;
+}
+
+function Thumb({ values, size, top, label }: ThumbProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const c = canvas.current!.getContext("2d")!;
     const image = c.createImageData(size, size);
     const table = colorTable("abs");
-    for (let i = 0; i < size * size; i++) image.data.set(table.subarray(at(values[i]), at(values[i]) + 4), i * 4);
+    values.forEach((v, i) => image.data.set(table.subarray(at(v / top), at(v / top) + 4), i * 4));
     c.putImageData(image, 0, 0);
-  }, [values, chosenTheme.value, systemDark.value]);
+  }, [values, top, chosenTheme.value, systemDark.value]);
   return <canvas ref={canvas} width={size} height={size} aria-label={label} />;
 }
 
@@ -22,6 +30,15 @@ function meanOf(all: Float32Array, layer: number, heads: number, cells: number):
   for (let h = 0; h < heads; h++)
     for (let i = 0; i < cells; i++) mean[i] += all[(layer * heads + h) * cells + i] / heads;
   return mean;
+}
+
+/** Where the colours of all of them end, so that a head without a strong weight stays pale beside one that has some. */
+function topOf(all: Float32Array, size: number): number {
+  const seen = all.map((v) => v || NaN); // what is masked comes as 0
+  const maps = Array.from({ length: all.length / (size * size) }, (_, k) =>
+    topWeight({ rows: size, cols: size, values: seen.subarray(k * size * size, (k + 1) * size * size) }),
+  );
+  return Math.max(...maps) || 1;
 }
 
 interface Props {
@@ -35,6 +52,10 @@ export function Thumbnails({ t, site, large = false }: Props) {
   const size = large ? 64 : 32;
   const cells = size * size;
   const thumbs = useAbout(t, `thumbs?${query({ site: site.id, size })}`, getArray)?.values;
+  const top = useMemo(
+    () => (thumbs && state.value.scale !== "abs" ? topOf(thumbs, size) : 1),
+    [thumbs, state.value.scale],
+  );
   if (!thumbs || thumbs.length < site.layers * site.heads * cells) return null;
   const chosen = chosenHead(site);
   const show = (layer: number, head: number) => update({ layer, head, ...(large ? { tab: "map" as const } : {}) });
@@ -49,14 +70,14 @@ export function Thumbnails({ t, site, large = false }: Props) {
         aria-pressed={here}
         onClick={() => show(layer, head)}
       >
-        <Thumb values={thumbs.subarray(begin, begin + cells)} size={size} label="" />
+        <Thumb values={thumbs.subarray(begin, begin + cells)} size={size} top={top} label="" />
         <span>head {head}</span>
       </button>
     );
   };
   const mean = (layer: number) => (
     <div class="thumb mean">
-      <Thumb values={meanOf(thumbs, layer, site.heads, cells)} size={size} label={`Mean of layer ${layer}`} />
+      <Thumb values={meanOf(thumbs, layer, site.heads, cells)} size={size} top={top} label={`Mean of layer ${layer}`} />
       <span>mean</span>
     </div>
   );

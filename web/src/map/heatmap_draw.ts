@@ -160,11 +160,13 @@ function drawRowLabels(
   every: number,
 ): void {
   const { ink, strong } = inks();
+  const marked = [cursor?.[0] ?? -1, pinned].filter((i) => i >= 0);
+  const covered = (i: number) => every > 1 && marked.some((k) => Math.abs(k - i) * size < 14);
   c.textAlign = "right";
   for (let i = rows[0]; i < rows[1]; i++) {
-    const here = cursor?.[0] === i || pinned === i;
+    const here = marked.includes(i);
     const y = layout.top + (i + 0.5) * size - top;
-    if ((i % every && !here) || y < layout.top - 2) continue;
+    if ((!here && (i % every || covered(i))) || y < layout.top - 2) continue;
     if (here && every > 1) blank(c, 20, y - 8, layout.left - 22, 16);
     c.fillStyle = here ? strong : ink;
     c.fillText(axisLabel(tiles.m, tiles.m.rowLabels, i, every), layout.left - 7, y);
@@ -210,6 +212,8 @@ function drawLabels(c: Context, look: Look, rows: Span, cols: Span): void {
   drawTitles(c, look.tiles.m, layout);
   c.font = `${every === 1 ? Math.min(12, size) : 12}px ${mapFont}`;
   drawRowLabels(c, look, rows, every);
+  // Turned labels lean over each other.
+  if (layout.turned) c.font = `${Math.min(12, 0.85 * size * every)}px ${mapFont}`;
   drawColumnLabels(c, look, cols, every);
 }
 

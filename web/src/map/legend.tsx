@@ -1,15 +1,18 @@
 // The colours of a map, with the numbers at their ends.
 import { colorTable, css, type Scale } from "../colors";
 import { state, update } from "../state";
-import { type Matrix, range } from "./matrix";
+import { type Matrix, range, topWeight } from "./matrix";
 
 const digits = (v: number): string => String(Number(v.toPrecision(3)));
 
 function ends(m: Matrix, scale: Scale): [string, string] {
   const [low, high] = range(m.values);
   switch (scale) {
-    case "largest":
-      return ["0", `${digits(high)}, the largest weight`];
+    case "largest": {
+      const top = topWeight(m);
+      if (top === high) return ["0", `${digits(high)}, the largest weight`];
+      return ["0", `${digits(top)} and above (${digits(high)} where few keys are seen)`];
+    }
     case "abs":
       return ["0", "1"];
     case "row":

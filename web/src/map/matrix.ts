@@ -28,6 +28,15 @@ export function range(values: Float32Array): [number, number] {
   return low <= high ? [low, high] : [0, 0];
 }
 
+/** The weight at which colours end: the largest of the rows that see at least half as many keys as any row does. A row
+ *  that sees one key gives it a weight of 1, whatever was learned: by that, a long causal map would be white. */
+export function topWeight({ rows, cols, values }: Pick<Matrix, "rows" | "cols" | "values">): number {
+  const all = Array.from({ length: rows }, (_, i) => values.subarray(i * cols, (i + 1) * cols));
+  const seen = all.map((row) => row.reduce((n, v) => n + (Number.isNaN(v) ? 0 : 1), 0));
+  const most = seen.reduce((a, n) => Math.max(a, n), 0);
+  return all.reduce((top, row, i) => (2 * seen[i] >= most ? Math.max(top, range(row)[1]) : top), 0);
+}
+
 /** Position on the colour map of the weights of one row; NaN stays NaN. */
 function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => number {
   let top = 0;
@@ -43,8 +52,11 @@ function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => numb
 /** Position on the colour map when all cells share one scale; NaN stays NaN. */
 function wholeShade(m: Matrix, scale: "largest" | "abs" | "auto" | "centered"): (v: number) => number {
   if (scale === "abs") return (v) => v;
+  if (scale === "largest") {
+    const top = topWeight(m);
+    return (v) => (top > 0 ? v / top : v);
+  }
   const [low, high] = range(m.values);
-  if (scale === "largest") return (v) => (high > 0 ? v / high : v);
   const reach = Math.max(Math.abs(low), Math.abs(high));
   if (scale === "centered") return (v) => 0.5 + (reach > 0 ? v / (2 * reach) : v * 0);
   return (v) => (high > low ? (v - low) / (high - low) : v * 0);
@@ -138,6 +150,8 @@ function summary(m: Matrix): { rows: number; largest: number; entropy: number; m
 const scoresMeaning =
   "A score says how well a key fits a query, before a row of scores becomes a row of weights: only differences within a row count.";
 
+const counted = (n: number): string => n.toLocaleString("en");
+
 /** One sentence computed from the map. */
 export function caption(m: Matrix): string {
   if (m.kind === "scores") {
@@ -147,6 +161,6 @@ export function caption(m: Matrix): string {
   const { rows, largest, entropy, masked } = summary(m);
   if (!rows) return "No row sees a key.";
   if (m.pool && m.pool > 1) return `Seen from afar. Each cell is the largest of ${m.pool} × ${m.pool} weights.`;
-  const hidden = masked ? `; ${masked} of ${m.rows * m.cols} cells are masked` : "";
+  const hidden = masked ? `; ${counted(masked)} of ${counted(m.rows * m.cols)} cells are masked` : "";
   return `A row's largest weight is ${largest.toFixed(2)} on average, its entropy ${spread(entropy)}${hidden}.`;
 }

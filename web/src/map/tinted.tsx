@@ -1,5 +1,7 @@
 // Running text tinted by weights.
+import { useRef } from "preact/hooks";
 import { colorTable, css, inkOn } from "../colors";
+import { useInSight } from "../hooks";
 import { cell, type Matrix, rowMaximum } from "./matrix";
 import { shown } from "./tokens";
 
@@ -20,6 +22,8 @@ export function TintedTokens({ m, row, chosen, pick }: Props) {
   // Of a long text, the part around the key looked at.
   const from = Math.max(0, Math.min(m.cols - mostTinted, (chosen ?? best) - mostTinted / 2));
   const to = Math.min(m.cols, from + mostTinted);
+  const box = useRef<HTMLParagraphElement>(null);
+  useInSight(box, (chosen ?? best) - from);
   const token = (j: number) => {
     const v = cell(m, 0, j);
     const masked = Number.isNaN(v);
@@ -40,7 +44,12 @@ export function TintedTokens({ m, row, chosen, pick }: Props) {
     );
   };
   return (
-    <p class="tinted" role="group" aria-label={`Keys tinted by the weights of query ${row}, the largest darkest`}>
+    <p
+      class="tinted"
+      ref={box}
+      role="group"
+      aria-label={`Keys tinted by the weights of query ${row}, the largest darkest`}
+    >
       {from > 0 && "… "}
       {Array.from({ length: to - from }, (_, k) => token(from + k))}
       {to < m.cols && " …"}

@@ -14,8 +14,8 @@ export interface Zoom {
   size: number; // pixels per cell
 }
 
-/** Whole pixels for large cells, quarters for small ones, so that a long map fills its panel too. */
-const rounded = (room: number) => (room >= 8 ? Math.floor(room) : Math.floor(4 * room) / 4);
+/** Whole pixels for large cells, sixteenths for small ones, so that a long map fills its panel too. */
+const rounded = (room: number) => (room >= 8 ? Math.floor(room) : Math.floor(16 * room) / 16);
 
 /** The largest cells with which the whole map fits, but none too small for labels; from afar, cells are pooled. */
 export function fitZoom(m: Matrix, width: number, height: number): Zoom {
