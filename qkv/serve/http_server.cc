@@ -259,8 +259,8 @@ struct HttpServer::Impl {
     enter(x.connection, Peer::Phase::answering);
     Response answer = std::move(*x.answer);
     if (unsent + static_cast<int64_t>(answer.body.size()) > options.unsent) answer = routes::error_response(503, kBusy);
-    unsent += static_cast<int64_t>(answer.body.size());
     auto* const body = new Body{std::move(answer.body), &unsent};
+    unsent += static_cast<int64_t>(body->bytes.size());
     MHD_Response* const response = MHD_create_response_from_buffer_with_free_callback_cls(
         body->bytes.size(), body->bytes.data(), &free_body, body);
     if (response == nullptr) {
