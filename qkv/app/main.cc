@@ -8,6 +8,7 @@
 #include <limits>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "qkv/app/command.h"
 #include "qkv/base/error.h"
@@ -111,6 +112,9 @@ int main(int argc, char** argv) {
     return fail(qkv::kOutOfMemory, 1);
   } catch (const std::length_error&) {  // more elements than any memory holds
     return fail(qkv::kOutOfMemory, 1);
+  } catch (const std::system_error& e) {
+    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
+    return fail(threads ? "the system gives no more threads; end other programs or raise the limit" : e.what(), 1);
   } catch (const std::exception& e) {
     return fail(e.what(), 1);
   }
