@@ -3,10 +3,12 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "qkv/app/command.h"
 #include "qkv/app/manual.h"
@@ -55,21 +57,39 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
+// Takes no memory: there may be none left. A file name may hold anything; the message stays one line.
+int fail(const char* what, int code) {
+  std::fflush(stdout);
+  std::fputs("qkv: ", stderr);
+  for (; *what != '\0'; ++what) {
+    const auto c = static_cast<unsigned char>(*what);
+    std::fputc(c < ' ' || c == 127 ? '?' : c, stderr);
+  }
+  std::fputc('\n', stderr);
+  return code;
+}
+
+std::terminate_handler usual_end = nullptr;
+
+// Memory may end where no exception can pass: before main(), and in destructors of JSON values, which allocate.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (std::current_exception() != nullptr) throw;
+  } catch (const std::bad_alloc&) {
+    std::_Exit(fail(qkv::kOutOfMemory, 1));
+  } catch (...) {
+    usual_end();
+  }
+  std::abort();
+}
+
+// Before every other initialisation of the program.
+__attribute__((constructor(101))) void set_end() { usual_end = std::set_terminate(&end_without_memory); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_freed_memory();
-  // Takes no memory: there may be none left. A file name may hold anything; the message stays one line.
-  const auto fail = [](const char* what, int code) {
-    std::fflush(stdout);
-    std::fputs("qkv: ", stderr);
-    for (; *what != '\0'; ++what) {
-      const auto c = static_cast<unsigned char>(*what);
-      std::fputc(c < ' ' || c == 127 ? '?' : c, stderr);
-    }
-    std::fputc('\n', stderr);
-    return code;
-  };
   // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
@@ -84,6 +104,9 @@ int main(int argc, char** argv) {
     return fail(qkv::kOutOfMemory, 1);
   } catch (const std::length_error&) {  // more elements than any memory holds
     return fail(qkv::kOutOfMemory, 1);
+  } catch (const std::system_error& e) {
+    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
+    return fail(threads ? "the system gives no more threads; end other programs or raise the limit" : e.what(), 1);
   } catch (const std::exception& e) {
     return fail(e.what(), 1);
   }

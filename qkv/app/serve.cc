@@ -131,6 +131,7 @@ int run_serve(const Arguments& arguments) {
   // A server that was asked for much gives the memory back.
   mallopt(M_MMAP_MAX, 1 << 16);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_ARENA_MAX, 1);  // where memory is limited, none of it lies reserved for one of the threads
   const bool loopback = serve::is_loopback(options.host);
   if (!loopback) options.token = serve::random_token();
 

@@ -10,6 +10,7 @@
 
 #include "qkv/base/budget.h"
 #include "qkv/base/parallel.h"
+#include "qkv/base/room.h"
 
 namespace qkv {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr size_t kAlign = 64;
 constexpr size_t kLooser = 2;              // classes a block may be too large by
 constexpr int64_t kAlwaysKept = 64 << 20;  // bytes
+constexpr size_t kLeftToOthers = 32 << 20;
 
 // Class c holds blocks of (4 + c % 4) << (c / 4) units of 64 bytes; the last ones are as large as memory can be.
 constexpr size_t kClasses = size_t{4} * (std::numeric_limits<size_t>::digits - 9);
@@ -79,11 +81,16 @@ Cache& cache() {
   return *c;
 }
 
-// When the system has no more, the cache gives back what it keeps.
+// When the system has no more, the cache gives back what it keeps. Tensors under a budget leave room for the rest of
+// their process, which may not be able to fail.
 void* from_system(Cache& c, size_t bytes) {
-  void* block = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
-  if (block) return block;
+  const auto room = [&] { return current_budget() == nullptr || have_room(bytes + kLeftToOthers); };
+  if (room()) {
+    void* block = ::operator new (bytes, std::align_val_t{kAlign}, std::nothrow);
+    if (block) return block;
+  }
   c.release(0);
+  if (!room()) throw std::bad_alloc();
   return ::operator new (bytes, std::align_val_t{kAlign});
 }
 

@@ -31,7 +31,8 @@ std::string text_member(const Json& body, const char* name, const std::string& o
 std::vector<std::pair<std::string, std::string>> settings_member(const Json& body) {
   constexpr size_t kLongest = 4096;  // of a value; they become words of a command line
   std::vector<std::pair<std::string, std::string>> out;
-  if (!body.is_object() || !body.contains("settings")) return out;
+  if (!body.is_object()) throw RouteError(400, "the request must be a JSON object");
+  if (!body.contains("settings")) return out;
   if (!body["settings"].is_object()) throw RouteError(400, "'settings' must be an object", "settings");
   for (const auto& [name, value] : body["settings"].items()) {
     if (value.is_structured()) throw RouteError(400, "a setting is a number, text or true or false", name);

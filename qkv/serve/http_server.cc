@@ -16,8 +16,10 @@
 #include <set>
 
 #include "qkv/base/budget.h"
+#include "qkv/base/room.h"
 #include "qkv/serve/admission.h"
 #include "qkv/serve/listener.h"
+#include "qkv/serve/reserve.h"
 #include "qkv/serve/workers.h"
 
 namespace qkv::serve {
@@ -28,6 +30,8 @@ using routes::Request;
 using routes::Response;
 
 constexpr const char* kBusy = "the server is busy; try again in a moment";
+constexpr const char* kNoRoom = "the server is short of memory; try again in a moment";
+constexpr size_t kRoom = 64 << 20;  // for what requests at work take besides tensors
 
 Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
@@ -214,6 +218,10 @@ struct HttpServer::Impl {
   MHD_Result finish(Exchange& x) {
     if (x.answer) return send(x);
     if (x.budget) return MHD_NO;  // not even an error could be said
+    if (!have_room(kRoom)) {
+      x.answer = routes::error_response(503, kNoRoom);
+      return send(x);
+    }
     enter(x.connection, Peer::Phase::working);
     x.budget = std::make_unique<Budget>(seconds(options.request_seconds), options.memory);
     {
@@ -259,8 +267,8 @@ struct HttpServer::Impl {
     enter(x.connection, Peer::Phase::answering);
     Response answer = std::move(*x.answer);
     if (unsent + static_cast<int64_t>(answer.body.size()) > options.unsent) answer = routes::error_response(503, kBusy);
-    unsent += static_cast<int64_t>(answer.body.size());
     auto* const body = new Body{std::move(answer.body), &unsent};
+    unsent += static_cast<int64_t>(body->bytes.size());
     MHD_Response* const response = MHD_create_response_from_buffer_with_free_callback_cls(
         body->bytes.size(), body->bytes.data(), &free_body, body);
     if (response == nullptr) {
@@ -377,6 +385,7 @@ void HttpServer::turn(int milliseconds) {
   impl_->close_late();
   impl_->heavy.give_up_late();
   impl_->light.give_up_late();
+  keep_reserve();
 }
 
 void HttpServer::run() {

@@ -11,7 +11,13 @@ Workers::Workers(int threads, int waiting, std::chrono::milliseconds patience)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  } catch (...) {
+    stop();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

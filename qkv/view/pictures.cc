@@ -1,7 +1,6 @@
 // The only file that draws with cairo and sets text with pango: a canvas, PNG and SVG.
 #include <cairo-svg.h>
 #include <pango/pangocairo.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <numbers>
 
 #include "qkv/base/error.h"
+#include "qkv/base/room.h"
 #include "qkv/view/canvas.h"
 #include "qkv/view/text.h"
 
@@ -41,9 +41,7 @@ void require_room_for_text() {
   static std::atomic<bool> loaded{false};
   const size_t room = loaded.exchange(true) ? kTextRoom : kFontsRoom;
   g_log_set_default_handler(&say_fatal, nullptr);
-  void* const probe = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (probe == MAP_FAILED) throw std::bad_alloc();
-  ::munmap(probe, room);
+  if (!have_room(room)) throw std::bad_alloc();
 }
 
 struct LayoutDeleter {

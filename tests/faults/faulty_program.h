@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,15 +25,37 @@ namespace qkv::testing {
 using Words = std::vector<std::string>;
 
 struct Fault {
-  std::string what;            // QKV_FAULT; empty: none
+  std::string what;            // QKV_FAULT, or "syscall:N:kill"; empty: none
   uint64_t address_space = 0;  // in bytes; 0: no limit
 };
 
 struct Ending {
-  int code = -1;    // of a program that ended by itself
-  int signal = 0;   // that ended it
-  std::string err;  // standard error
+  int code = -1;      // of a program that ended by itself
+  int signal = 0;     // that ended it
+  int64_t calls = 0;  // system calls, of one that was traced
+  std::string err;    // standard error
 };
+
+inline constexpr const char* kSyscall = "syscall:";
+
+/// Waits for a child that asked to be traced, and kills it when it enters its `n`th system call. Its status; `n`
+/// becomes the calls it made.
+inline int kill_at_syscall(pid_t pid, int64_t& n) {
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  ::ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+  int64_t stops = 0;  // one at entering a call, one at leaving it
+  int deliver = 0;
+  while (WIFSTOPPED(status)) {
+    ::ptrace(PTRACE_SYSCALL, pid, 0, deliver);
+    ::waitpid(pid, &status, 0);
+    const bool call = WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
+    deliver = WIFSTOPPED(status) && !call && WSTOPSIG(status) != SIGTRAP ? WSTOPSIG(status) : 0;
+    if (call && ++stops == 2 * n - 1) ::kill(pid, SIGKILL);
+  }
+  n = (stops + 1) / 2;
+  return status;
+}
 
 /// The calls of each kind that fail_nth counts.
 inline constexpr std::array<const char*, 5> kFaultKinds{"write", "fsync", "rename", "open", "malloc"};
@@ -47,6 +70,8 @@ inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* count
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
+  const bool traced = fault.what.rfind(kSyscall, 0) == 0;
+  int64_t number = traced ? std::stoll(fault.what.substr(std::string(kSyscall).size())) : 0;
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::dup2(::open("/dev/null", O_RDWR), 0);
@@ -62,16 +87,22 @@ inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* count
       ::setrlimit(RLIMIT_AS, &limit);
     }
     ::alarm(kMostSeconds);  // a program that hangs ends by SIGALRM
+    if (traced) ::ptrace(PTRACE_TRACEME, 0, 0, 0);
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }
   int status = 0;
-  ::waitpid(pid, &status, 0);
+  if (traced) {
+    status = kill_at_syscall(pid, number);
+  } else {
+    ::waitpid(pid, &status, 0);
+  }
   if (counts != nullptr) {
     std::istringstream numbers(read_text(counted));
     for (int64_t& n : *counts) numbers >> n;
   }
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0, read_text(err)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0, number,
+          read_text(err)};
 }
 
 /// 0; or 1 or 2 with one message of one line. Anything else (abort, crash, silence) is a fault of the program.
@@ -83,10 +114,10 @@ inline void expect_clean_ending(const Ending& end, const std::string& what) {
   EXPECT_EQ(std::count(end.err.begin(), end.err.end(), '\n'), 1) << what << "\n" << end.err;
 }
 
-/// Up to `most` numbers from 1 to n, evenly spread; all of them when QKV_FAULTS=all.
-inline std::vector<int64_t> points_of(int64_t n, int64_t most) {
+/// Up to `most` numbers from 1 to n, evenly spread; up to `many` of them when QKV_FAULTS=all.
+inline std::vector<int64_t> points_of(int64_t n, int64_t most, int64_t many) {
   const char* all = std::getenv("QKV_FAULTS");
-  if (all != nullptr && std::string(all) == "all") most = n;
+  if (all != nullptr && std::string(all) == "all") most = many;
   std::vector<int64_t> points;
   for (int64_t i = 0; i < std::min(n, most); ++i) points.push_back(1 + i * n / std::min(n, most));
   return points;

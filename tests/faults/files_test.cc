@@ -1,5 +1,5 @@
-// Every write, fsync, rename and open that can fail, and every moment a kill can come: the last good checkpoint loads,
-// what is resumed ends with the same bytes, and nothing half-written stays.
+// Every write, fsync, rename and open that can fail, and every system call at which a kill can come: the last good
+// checkpoint loads, what is resumed ends with the same bytes, and nothing half-written stays.
 #include <gtest/gtest.h>
 
 #include "faults/faulty_program.h"
@@ -18,7 +18,36 @@ using testing::run_faulty;
 using testing::TempFolder;
 using testing::Words;
 
-constexpr int64_t kPoints = 5;  // of each kind and way; all with QKV_FAULTS=all
+constexpr int64_t kPoints = 5, kAll = 1000;  // of each kind and way; with QKV_FAULTS=all, all there are
+
+struct Attack {
+  std::string what;
+  bool kills;
+};
+
+/// Every kind of call that fails once, and kills at each kind and at any system call.
+std::vector<Attack> attacks(const FaultCounts& counts, int64_t system_calls, int64_t points) {
+  std::vector<Attack> all;
+  for (size_t kind = 0; kind < 4; ++kind) {
+    EXPECT_GT(counts[kind], 0) << testing::kFaultKinds[kind];
+    const std::string name = testing::kFaultKinds[kind];
+    for (const int64_t n : points_of(counts[kind], points, kAll)) {
+      all.push_back({name + ":" + std::to_string(n) + ":once", false});
+      all.push_back({name + ":" + std::to_string(n) + ":kill", true});
+    }
+  }
+  for (const int64_t n : points_of(system_calls, 2 * points, kAll)) {
+    all.push_back({testing::kSyscall + std::to_string(n) + ":kill", true});
+  }
+  return all;
+}
+
+/// The system calls of a command from its start to its end.
+int64_t system_calls(const Words& command) {
+  const Ending end = run_faulty(command, {testing::kSyscall + std::string("1000000000"), 0});
+  EXPECT_EQ(end.code, 0) << end.err;
+  return end.calls;
+}
 
 Words small(Words command) {
   for (const char* word :
@@ -73,27 +102,22 @@ void walk(const Words& command, const Words& resume, const char* record, const T
   ASSERT_EQ(run_faulty(with_out(command), {}, &counts).code, 0);
   const std::string expected = result_of(run);
   ASSERT_FALSE(expected.empty());
-  for (size_t kind = 0; kind < 4; ++kind) {
-    EXPECT_GT(counts[kind], 0) << testing::kFaultKinds[kind];
-    for (const char* how : {"once", "kill"}) {
-      for (const int64_t n : points_of(counts[kind], kPoints)) {
-        const std::string what = std::string(testing::kFaultKinds[kind]) + ":" + std::to_string(n) + ":" + how;
-        fs::remove_all(run);
-        const Ending end = run_faulty(with_out(command), {what, 0});
-        if (std::string(how) == "kill") {
-          EXPECT_EQ(end.signal, SIGKILL) << what;
-        } else {
-          expect_clean_ending(end, what);
-        }
-        if (fs::exists(run)) expect_checkpoints_load(run, what);
-        // The same fault again while resuming, then in peace.
-        if (fs::exists(started)) run_faulty(resume, {what, 0});
-        const Ending last = run_faulty(fs::exists(started) ? resume : with_out(command), {});
-        ASSERT_EQ(last.code, 0) << what << "\n" << last.err;
-        EXPECT_TRUE(result_of(run) == expected) << what;
-        expect_no_temporaries(folder.path(), what);
-      }
+  fs::remove_all(run);
+  for (const auto& [what, kills] : attacks(counts, system_calls(with_out(command)), kPoints)) {
+    fs::remove_all(run);
+    const Ending end = run_faulty(with_out(command), {what, 0});
+    if (kills) {
+      EXPECT_EQ(end.signal, SIGKILL) << what;
+    } else {
+      expect_clean_ending(end, what);
     }
+    if (fs::exists(run)) expect_checkpoints_load(run, what);
+    // The same fault again while resuming, then in peace.
+    if (fs::exists(started)) run_faulty(resume, {what, 0});
+    const Ending last = run_faulty(fs::exists(started) ? resume : with_out(command), {});
+    ASSERT_EQ(last.code, 0) << what << "\n" << last.err;
+    EXPECT_TRUE(result_of(run) == expected) << what;
+    expect_no_temporaries(folder.path(), what);
   }
 }
 
@@ -115,33 +139,33 @@ TEST(FileFaults, Study) {
   walk(command, {"study", "--resume", folder / "run", "--threads", "1"}, "study.json", folder);
 }
 
+/// Walks the faults over a command that writes `out` alone.
+void walk_file(const Words& command, const std::string& out) {
+  FaultCounts counts{};
+  ASSERT_EQ(run_faulty(command, {}, &counts).code, 0) << out;
+  const std::string whole = read_text(out);
+  for (const auto& [what, kills] : attacks(counts, system_calls(command), 2)) {
+    write_file_atomic(out, std::string_view("before"));
+    const Ending end = run_faulty(command, {what, 0});
+    if (!kills) expect_clean_ending(end, what + " " + out);
+    const std::string found = read_text(out);
+    EXPECT_TRUE(found == whole || (found == "before" && end.code != 0)) << what << " " << out << "\n" << found;
+  }
+  ASSERT_EQ(run_faulty(command, {}).code, 0);
+  EXPECT_EQ(read_text(out), whole);
+  expect_no_temporaries(fs::path(out).parent_path(), out);
+}
+
 TEST(FileFaults, WrittenFilesAreWholeOrAsBefore) {
   const TempFolder folder;
   Words train = small({"train", "reverse", "--out", folder / "run"});
   ASSERT_EQ(run_faulty(train, {}).code, 0);
   for (const char* ending : {".svg", ".png", ".html", ".csv"}) {
     const std::string out = folder / ("map" + std::string(ending));
-    const Words map{"map", folder / "run", "--input", "abcd", "--out", out, "--threads", "1"};
-    FaultCounts counts{};
-    ASSERT_EQ(run_faulty(map, {}, &counts).code, 0);
-    const std::string whole = read_text(out);
-    write_file_atomic(out, std::string_view("before"));
-    for (size_t kind = 0; kind < 4; ++kind) {
-      for (const char* how : {"once", "kill"}) {
-        for (const int64_t n : points_of(counts[kind], 2)) {
-          const std::string what = std::string(testing::kFaultKinds[kind]) + ":" + std::to_string(n) + ":" + how;
-          const Ending end = run_faulty(map, {what, 0});
-          if (std::string(how) == "once") expect_clean_ending(end, what + ending);
-          const std::string found = read_text(out);
-          EXPECT_TRUE(found == whole || (found == "before" && end.code != 0)) << what << ending << "\n" << found;
-          write_file_atomic(out, std::string_view("before"));
-        }
-      }
-    }
-    ASSERT_EQ(run_faulty(map, {}).code, 0);
-    EXPECT_EQ(read_text(out), whole);
-    expect_no_temporaries(folder.path(), ending);
+    walk_file({"map", folder / "run", "--input", "abcd", "--out", out, "--threads", "1"}, out);
   }
+  const std::string arrays = testing::fixtures() + "/attend/double.", out = folder / "out.npy";
+  walk_file({"attend", "--q", arrays + "q.npy", "--k", arrays + "k.npy", "--v", arrays + "v.npy", "--out", out}, out);
 }
 
 }  // namespace

@@ -272,6 +272,7 @@ TEST_F(ApiTest, RefusesWhatItCannotReadAndSaysWhy) {
   answer("DELETE", "/api/runs/good", "", 404);
   get("/api/runs/..%2f..%2fetc/metrics", 404);
   post("/api/lab/nothing", "{}", 400);
+  post("/api/lab/copy", "[1]", 400);
   post("/api/lab/copy", R"({"settings": {"t": "much"}})", 400);
 }
 

@@ -286,6 +286,8 @@ TEST_F(HttpServerTest, BodiesComeInOnePieceOfOneSize) {
   EXPECT_EQ(status("Content-Length: -2\r\n", "{}"), 400);
   EXPECT_EQ(status("Content-Length: 2x\r\n", "{}"), 400);
   EXPECT_EQ(status("Content-Length: 99999999999999999999999\r\n", "{}"), 413);
+  EXPECT_EQ(status("Content-Length : 2\r\n", "{}"), 400);
+  EXPECT_EQ(status("Transfer-Encoding : chunked\r\nContent-Length: 2\r\n", "{}"), 400);
   EXPECT_EQ(status("Content-Encoding: br\r\nContent-Length: 2\r\n", "{}"), 415);
   EXPECT_EQ(status("Content-Encoding: gzip\r\nContent-Length: 2\r\n", "{}"), 415);
   EXPECT_EQ(posted_, 0);

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -25,7 +27,8 @@ using namespace std::chrono_literals;
 /// The program with these words after `serve`, and what it prints first.
 class Served {
  public:
-  explicit Served(std::vector<std::string> words) {
+  /// With an address space of so many bytes; 0: no limit.
+  explicit Served(std::vector<std::string> words, uint64_t address_space = 0) {
     words.insert(words.begin(), {"qkv", "serve", "--port", "0"});
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
@@ -37,6 +40,8 @@ class Served {
       ::dup2(ends[1], STDOUT_FILENO);
       ::close(ends[0]);
       ::close(ends[1]);
+      const rlimit limit{address_space, address_space};
+      if (address_space > 0) ::setrlimit(RLIMIT_AS, &limit);
       ::execv(testing::program().c_str(), argv.data());
       ::_exit(127);
     }
@@ -128,6 +133,36 @@ TEST_F(ServeProgramTest, OtherMachinesLookWithATokenAndStartNothing) {
   EXPECT_EQ(status_of(ask(server.port(), "DELETE /api/runs/reverse" + token)), 403);
   EXPECT_EQ(status_of(ask(server.port(), "POST /api/lab/copy" + token, "{}")), 200);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(ServeProgramTest, GoesOnWhenMemoryEnds) {
+  if (testing::fault_library().empty()) GTEST_SKIP() << "a sanitizer needs the address space itself";
+  std::string many = R"({"settings": {"a": [)";
+  for (int i = 0; i < 150000; ++i) many += "[1],";
+  many += "1]}}";
+  int refused = 0;
+  for (const uint64_t mib : {140, 180, 200, 220}) {
+    Served server({"--root", folder_ / "runs"}, mib << 20);
+    std::vector<std::thread> clients;
+    std::atomic<int> answered{0}, without_memory{0};
+    for (int c = 0; c < 6; ++c) {
+      clients.emplace_back([&, c] {
+        for (int i = 0; i < 6; ++i) {
+          const int status = status_of((c + i) % 2 == 0 ? ask(server.port(), "POST /api/lab/copy", many)
+                                                        : ask(server.port(), "POST /api/lab/two-heads", "{}"));
+          if (status > 0) ++answered;
+          if (status == 422 || status == 503) ++without_memory;
+        }
+      });
+    }
+    for (std::thread& t : clients) t.join();
+    const int afterwards = status_of(ask(server.port(), "GET /api/lab"));
+    EXPECT_TRUE(afterwards == 200 || afterwards == 503) << mib << " MiB: " << afterwards;
+    EXPECT_GT(answered, 30) << mib << " MiB";
+    refused += without_memory;
+    EXPECT_EQ(server.end(SIGTERM), 0) << mib << " MiB";
+  }
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace
