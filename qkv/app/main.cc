@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <exception>
 #include <limits>
-#include <new>
 #include <string>
 
 #include "qkv/app/command.h"
+#include "qkv/app/errors.h"
 #include "qkv/base/error.h"
 #include "qkv/base/names.h"
 
@@ -67,32 +67,17 @@ void keep_freed_memory() {
 
 int main(int argc, char** argv) {
   keep_freed_memory();
-  // Takes no memory: there may be none left. A file name may hold anything; the message stays one line.
-  const auto fail = [](const char* what, int code) {
-    std::fflush(stdout);
-    std::fputs("qkv: ", stderr);
-    for (; *what != '\0'; ++what) {
-      const auto c = static_cast<unsigned char>(*what);
-      std::fputc(c < ' ' || c == 127 ? '?' : c, stderr);
-    }
-    std::fputc('\n', stderr);
-    return code;
-  };
   // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     // Without a command, the main job: what attention adds to an encoder-decoder.
     const int code =
         argc < 2 ? run("compare", {"reverse", "--attention", "none,dot"}) : run(argv[1], {argv + 2, argv + argc});
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail("cannot write to standard output", 1);
-    return code;
-  } catch (const qkv::ConfigError& e) {
-    return fail(e.what(), 2);
-  } catch (const std::bad_alloc&) {
-    return fail(qkv::kOutOfMemory, 1);
-  } catch (const std::length_error&) {  // more elements than any memory holds
-    return fail(qkv::kOutOfMemory, 1);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    qkv::app::print_error("cannot write to standard output");
+    return 1;
   } catch (const std::exception& e) {
-    return fail(e.what(), 1);
+    qkv::app::print_error(e);
+    return qkv::app::error_code(e);
   }
 }
