@@ -1,11 +1,17 @@
 # qkv::runs: data, tasks and training, for programs that open what qkv trained.
-qkv_layers(runs_sources figures data tasks train study runs)
+qkv_layers(runs_sources dist figures data tasks train study runs)
 qkv_choose(runs_sources QKV_SENTENCEPIECE data/sentencepiece_tokenizer.cc data/sentencepiece_off.cc)
 qkv_choose(runs_sources QKV_GZIP data/inflate.cc data/inflate_off.cc)
 add_library(qkv_runs STATIC ${runs_sources})
 add_library(qkv::runs ALIAS qkv_runs)
 set_target_properties(qkv_runs PROPERTIES EXPORT_NAME runs)
 target_link_libraries(qkv_runs PUBLIC qkv PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+# Only this file looks for the plugin that speaks MPI.
+file(RELATIVE_PATH plugin_folder ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/qkv)
+string(REGEX REPLACE "^\\.\\./" "" plugin_folder ${plugin_folder})
+set_source_files_properties(${PROJECT_SOURCE_DIR}/qkv/dist/launch.cc PROPERTIES
+                            COMPILE_DEFINITIONS "QKV_PLUGIN_FOLDER=\"${plugin_folder}\"")
+target_link_libraries(qkv_runs PRIVATE ${CMAKE_DL_LIBS})
 if(QKV_GZIP)
   find_package(ZLIB QUIET)
   qkv_need(ZLIB_FOUND zlib QKV_GZIP)

@@ -5,21 +5,22 @@ import pathlib
 import re
 import sys
 
-LAYERS = """base kernels core ops nn optim models io figures data tasks train study runs view report lab routes serve
+LAYERS = """base kernels core ops nn optim models io dist figures data tasks train study runs view report lab routes serve
 app""".split()
 # Earlier folders that a folder does not know, the last column of the table there. "tasks/" means the folders and
 # files of single tasks.
 UNKNOWN = {
     "optim": "nn",
     "io": "nn optim models",
-    "figures": "kernels core ops nn optim models io",
-    "data": "kernels core ops nn optim models figures",
+    "dist": "kernels ops nn optim models io",
+    "figures": "kernels core ops nn optim models io dist",
+    "data": "kernels core ops nn optim models dist figures",
     "tasks": "optim",
     "train": "models data tasks/",
-    "view": "kernels core ops nn optim models tasks train study runs",
-    "lab": "optim models data tasks train study runs",
-    "routes": "kernels ops optim models data study view",
-    "serve": "kernels core ops nn optim models data study view report",
+    "view": "kernels core ops nn optim models dist tasks train study runs",
+    "lab": "optim models dist data tasks train study runs",
+    "routes": "kernels ops optim models dist data study view",
+    "serve": "kernels core ops nn optim models dist data study view report",
 }
 TASK_FACE = {"tasks/task.h", "tasks/metrics.h", "tasks/prediction.h", "tasks/rollout.h"}
 # Single files that need a little of what their folder does not know.
@@ -39,6 +40,7 @@ OUTSIDE = {
     "microhttpd.h": ["serve/"],
     "sys/socket.h": ["serve/"],
     "CLI/": ["app/cli.cc"],
+    "mpi": [],
 }
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 JSON_PARSE = re.compile(r"\bjson::(parse|accept|from_\w+)\(", re.IGNORECASE)

@@ -8,6 +8,8 @@ QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-
   libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev libprotobuf-dev zlib1g-dev fonts-dejavu-core"
 QKV_TEST_PACKAGES="libgtest-dev clang-format python3"
 QKV_PYTHON_PACKAGES="pybind11-dev python3-dev python3-numpy libdlpack-dev"
+QKV_MPI_PACKAGES="libopenmpi-dev openmpi-bin"
+QKV_MPI_TEST_PACKAGES="iproute2 util-linux"
 QKV_PIP_PACKAGES="python3-pip python3-venv python3-setuptools python3-wheel"
 QKV_TORCH_PACKAGES="python3-torch"
 QKV_PAGE_TEST_PACKAGES="chromium"

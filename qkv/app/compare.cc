@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
+#include "qkv/app/together.h"
 #include "qkv/base/error.h"
+#include "qkv/dist/agreement.h"
 #include "qkv/io/json.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/study/compare.h"
@@ -66,16 +69,24 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
   std::printf("\nreport: %s/report.html\n", folder.c_str());
 }
 
-int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
+int compare_and_print(Crew& crew, const CompareArguments& a, const Arguments& arguments) {
+  Processes& processes = crew.processes();
   const CompareOptions& o = a.options;
   RunsConsole console(opening_line(o.folder, *o.spec, o.settings), a.json ? stderr : stdout,
                       static_cast<int64_t>(o.mechanisms.size()) * o.seeds);
   Comparison comparison;
   const FolderOfRuns folder{o.folder, kComparisonRecord, arguments, a.resume.empty()};
-  work_in(folder, [&] { comparison = compare(o, &console); });
+  work_in(folder, [&] {
+    if (!crew.alone()) {
+      same_folder(processes, o.folder, kComparisonRecord);
+      ApartObserver apart(&console);
+      comparison.interrupted = !compare_apart(o, &apart, processes);
+    }
+    if (!comparison.interrupted) comparison = compare(o, &console);
+  });
   if (comparison.interrupted) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv compare --resume %s\n", o.folder.c_str());
-    return 128 + console.signal();
+    return exit_code(processes, true, console.signal());
   }
   save_comparison_report(o.folder, console.reported(), o.seeds);
   if (a.json) {
@@ -83,7 +94,16 @@ int compare_and_print(const CompareArguments& a, const Arguments& arguments) {
   } else {
     print_comparison(o.folder, console.reported(), o.seeds);
   }
-  return 0;
+  return exit_code(processes, false, 0);
+}
+
+int compare_with_first(Crew& crew, CompareOptions options) {
+  Processes& processes = crew.processes();
+  options.folder = same_folder(processes, "", kComparisonRecord);
+  crew.continue_with("qkv compare --resume " + options.folder);
+  ApartObserver apart(nullptr);
+  const bool finished = compare_apart(options, &apart, processes);
+  return exit_code(processes, !finished, apart.signal());
 }
 
 Arguments stored_arguments(const std::string& folder) {
@@ -131,19 +151,18 @@ bool read_options(CompareArguments& a, const Arguments& arguments) {
   return cli.parse(arguments);
 }
 
-}  // namespace
-
-int run_compare(const Arguments& words) {
+/// What the command line asks for, with the arguments that a record of it holds; nothing after --help.
+std::optional<std::pair<CompareArguments, Arguments>> asked_for(const Arguments& words) {
   const Arguments given = with_config(words, {"attention"});
   CompareArguments a;
-  if (!read_options(a, given)) return 0;
+  if (!read_options(a, given)) return std::nullopt;
   Arguments arguments = given;
   if (!a.resume.empty()) {
     if (a.options.spec != nullptr || !a.out.empty())
       throw ConfigError("--resume takes everything else from the comparison itself");
     arguments = stored_arguments(a.resume);
     CompareArguments stored;
-    if (!read_options(stored, arguments)) return 0;
+    if (!read_options(stored, arguments)) return std::nullopt;
     stored.json = a.json;
     stored.resume = a.resume;
     a = std::move(stored);
@@ -152,13 +171,33 @@ int run_compare(const Arguments& words) {
   if (o.spec == nullptr) throw ConfigError("give a task to compare mechanisms on: " + task_names());
   if (o.mechanisms.empty()) o.mechanisms = {"none", "dot"};
   check(o);
-  if (!a.resume.empty()) {
-    o.folder = a.resume;
-  } else {
-    o.folder = a.out.empty() ? free_folder("runs/compare-" + std::string(o.spec->name)) : a.out;
-    RunFolder::refuse_existing(o.folder);
-  }
-  return compare_and_print(a, arguments);
+  return std::pair{std::move(a), std::move(arguments)};
+}
+
+int compare_on(Crew& crew, const Arguments& words) {
+  std::optional<std::pair<CompareArguments, Arguments>> asked;
+  agree(crew.processes(), [&] {
+    asked = asked_for(words);
+    if (!asked || !crew.first()) return;
+    auto& [a, arguments] = *asked;
+    CompareOptions& o = a.options;
+    if (!a.resume.empty()) {
+      o.folder = a.resume;
+    } else {
+      o.folder = a.out.empty() ? free_folder("runs/compare-" + std::string(o.spec->name)) : a.out;
+      RunFolder::refuse_existing(o.folder);
+    }
+  });
+  if (!asked) return 0;
+  if (!crew.first()) return compare_with_first(crew, asked->first.options);
+  crew.continue_with("qkv compare --resume " + asked->first.options.folder);
+  return compare_and_print(crew, asked->first, asked->second);
+}
+
+}  // namespace
+
+int run_compare(const Arguments& words) {
+  return together(words, [&](Crew& crew) { return compare_on(crew, words); });
 }
 
 }  // namespace qkv::app

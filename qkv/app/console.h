@@ -28,6 +28,16 @@ class InterruptGuard {
   struct sigaction before_int_, before_term_, before_hup_;
 };
 
+/// Says nothing, and lets a signal end the training: for processes other than the first.
+class SilentObserver final : public TrainObserver {
+ public:
+  bool wants_stop() override { return interrupt_.signal() != 0; }
+  int signal() const { return interrupt_.signal(); }
+
+ private:
+  InterruptGuard interrupt_;
+};
+
 /// How much a training says: a line for every evaluation, or a progress line alone.
 enum class Detail : uint8_t { lines, brief };
 
@@ -76,6 +86,23 @@ class RunsConsole final : public RunsObserver {
   int64_t trainings_;
   std::unique_ptr<ConsoleObserver> console_;
   std::vector<ReportedRun> reported_;
+};
+
+/// Of runs that several processes train side by side, those of this one: the first process shows that it is at work, the
+/// others say nothing; the results are shown when all are there.
+class ApartObserver final : public RunsObserver {
+ public:
+  /// `console` null: nothing is shown.
+  explicit ApartObserver(RunsConsole* console) : console_(console) {}
+  TrainObserver* on_start(const std::string& label, const RunFolder& run, Task& task) override {
+    if (console_ != nullptr) return console_->on_start(label, run, task);
+    return &silent_;
+  }
+  int signal() const { return console_ != nullptr ? console_->signal() : silent_.signal(); }
+
+ private:
+  RunsConsole* console_;
+  SilentObserver silent_;
 };
 
 }  // namespace qkv::app

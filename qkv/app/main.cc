@@ -8,9 +8,9 @@
 #include <limits>
 #include <new>
 #include <string>
-#include <system_error>
 
 #include "qkv/app/command.h"
+#include "qkv/app/errors.h"
 #include "qkv/app/manual.h"
 #include "qkv/base/error.h"
 #include "qkv/base/names.h"
@@ -57,26 +57,15 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-// Takes no memory: there may be none left. A file name may hold anything; the message stays one line.
-int fail(const char* what, int code) {
-  std::fflush(stdout);
-  std::fputs("qkv: ", stderr);
-  for (; *what != '\0'; ++what) {
-    const auto c = static_cast<unsigned char>(*what);
-    std::fputc(c < ' ' || c == 127 ? '?' : c, stderr);
-  }
-  std::fputc('\n', stderr);
-  return code;
-}
-
 std::terminate_handler usual_end = nullptr;
 
 // Memory may end where no exception can pass: before main(), and in destructors of JSON values, which allocate.
 [[noreturn]] void end_without_memory() {
   try {
     if (std::current_exception() != nullptr) throw;
-  } catch (const std::bad_alloc&) {
-    std::_Exit(fail(qkv::kOutOfMemory, 1));
+  } catch (const std::bad_alloc& e) {
+    qkv::app::print_error(e);
+    std::_Exit(1);
   } catch (...) {
     usual_end();
   }
@@ -96,18 +85,11 @@ int main(int argc, char** argv) {
     // Without a command, the main job: what attention adds to an encoder-decoder.
     const int code =
         argc < 2 ? run("compare", {"reverse", "--attention", "none,dot"}) : run(argv[1], {argv + 2, argv + argc});
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return fail("cannot write to standard output", 1);
-    return code;
-  } catch (const qkv::ConfigError& e) {
-    return fail(e.what(), 2);
-  } catch (const std::bad_alloc&) {
-    return fail(qkv::kOutOfMemory, 1);
-  } catch (const std::length_error&) {  // more elements than any memory holds
-    return fail(qkv::kOutOfMemory, 1);
-  } catch (const std::system_error& e) {
-    const bool threads = e.code() == std::errc::resource_unavailable_try_again;
-    return fail(threads ? "the system gives no more threads; end other programs or raise the limit" : e.what(), 1);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    qkv::app::print_error("cannot write to standard output");
+    return 1;
   } catch (const std::exception& e) {
-    return fail(e.what(), 1);
+    qkv::app::print_error(e);
+    return qkv::app::error_code(e);
   }
 }

@@ -99,9 +99,12 @@ std::string run_label(const RunFolder& run) {
   return run.settings().has("attention") ? run.settings().get_text("attention") : run.spec().name;
 }
 
-std::string opening_line(const std::string& folder, const TaskSpec& spec, const Settings& settings) {
-  return folder + ": task " + spec.name + ", seed " + std::to_string(settings.get_integer("seed")) + ", " +
-         std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads") + ", " + kernels::simd_target();
+std::string opening_line(const std::string& folder, const TaskSpec& spec, const Settings& settings, int processes) {
+  std::string text = folder + ": task " + spec.name + ", seed " + std::to_string(settings.get_integer("seed"));
+  if (settings.get_integer("parts") > 1) text += ", --parts " + std::to_string(settings.get_integer("parts"));
+  if (processes > 1) text += " on " + std::to_string(processes) + " processes";
+  return text + ", " + std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads") +
+         (processes > 1 ? " each, " : ", ") + kernels::simd_target();
 }
 
 void require_kind(const std::string& folder, FolderKind kind) {

@@ -2,11 +2,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
+#include "qkv/app/together.h"
 #include "qkv/base/error.h"
+#include "qkv/dist/agreement.h"
 #include "qkv/io/json.h"
 #include "qkv/report/study_report.h"
 #include "qkv/view/table.h"
@@ -93,12 +96,18 @@ std::string command_of(const Arguments& arguments) {
   return text;
 }
 
-}  // namespace
-
-int run_study(const Arguments& given) {
-  const Arguments arguments = with_config(given, {"stage", "attention", "positions", "from", "from-weights"});
+/// What the command line asks for.
+struct Asked {
   StudyOptions options;
-  StudyArguments a;
+  StudyArguments study;
+  Arguments kept;  // what the record holds
+  bool fresh = true;
+};
+
+/// Nothing after --help.
+std::optional<Asked> asked_for(const Arguments& given) {
+  const Arguments arguments = with_config(given, {"stage", "attention", "positions", "from", "from-weights"});
+  Asked asked;
   Arguments all = arguments;
   const std::string resumed = option_value(arguments, "--resume");
   if (!resumed.empty()) {
@@ -107,34 +116,75 @@ int run_study(const Arguments& given) {
     }
     all = joined(stored_arguments(resumed), without_option(arguments, "--resume"));
   }
-  if (!read_options(options, a, all)) return 0;
+  if (!read_options(asked.options, asked.study, all)) return std::nullopt;
   if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("give a study; available: knowledge");
-  options.folder = !resumed.empty() ? resumed : a.out.empty() ? free_folder("runs/study-knowledge") : a.out;
-  if (resumed.empty()) RunFolder::refuse_existing(options.folder);
-  if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(options.recipe)});
+  if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(asked.options.recipe)});
   // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
-  const Arguments kept = resumed.empty() ? all
-                                         : joined(stored_arguments(resumed),
-                                                  without_option(without_option(arguments, "--resume"), "--rows"));
-  RunsConsole console("", a.json ? stderr : stdout);
-  bool finished = false;
-  const FolderOfRuns folder{options.folder, kStudyRecord, kept, resumed.empty()};
-  work_in(folder, [&] { finished = run_knowledge_study(options, &console); });
+  asked.kept = resumed.empty()
+                   ? all
+                   : joined(stored_arguments(resumed), without_option(without_option(arguments, "--resume"), "--rows"));
+  asked.options.folder = resumed;
+  asked.fresh = resumed.empty();
+  return asked;
+}
+
+int study_and_print(Crew& crew, const Asked& asked) {
+  Processes& processes = crew.processes();
+  const StudyOptions& options = asked.options;
+  RunsConsole console("", asked.study.json ? stderr : stdout);
+  bool finished = true;
+  const FolderOfRuns folder{options.folder, kStudyRecord, asked.kept, asked.fresh};
+  work_in(folder, [&] {
+    if (!crew.alone()) {
+      same_folder(processes, options.folder, kStudyRecord);
+      ApartObserver apart(&console);
+      finished = run_study_apart(options, &apart, processes);
+    }
+    if (finished) finished = run_knowledge_study(options, &console);
+  });
   if (!finished) {
     std::fprintf(stderr, "qkv: stopped, saved; continue with: qkv study --resume %s\n", options.folder.c_str());
-    return 128 + console.signal();
+    return exit_code(processes, true, console.signal());
   }
   const std::vector<StudyResult> results = study_results(options.folder);
   const Baseline baseline = study_baseline(options);
-  save_study_report(options, results, baseline, command_of(kept));
-  if (a.json) {
+  save_study_report(options, results, baseline, command_of(asked.kept));
+  if (asked.study.json) {
     std::printf("%s\n", study_json(options, results).c_str());
   } else {
     const Terminal terminal = detect_terminal(STDOUT_FILENO);
     std::fputs(("\n" + terminal_table(study_table(results, baseline), terminal)).c_str(), stdout);
     std::printf("\nreport: %s/report.html\n", options.folder.c_str());
   }
-  return 0;
+  return exit_code(processes, false, 0);
+}
+
+int study_on(Crew& crew, const Arguments& given) {
+  Processes& processes = crew.processes();
+  std::optional<Asked> asked;
+  agree(processes, [&] {
+    asked = asked_for(given);
+    if (!asked || !crew.first() || !asked->fresh) return;
+    asked->options.folder = asked->study.out.empty() ? free_folder("runs/study-knowledge") : asked->study.out;
+    RunFolder::refuse_existing(asked->options.folder);
+  });
+  if (!asked) return 0;
+  StudyOptions& options = asked->options;
+  if (crew.first()) {
+    crew.continue_with("qkv study --resume " + options.folder);
+    return study_and_print(crew, *asked);
+  }
+  options.folder = same_folder(processes, "", kStudyRecord);
+  crew.continue_with("qkv study --resume " + options.folder);
+  ApartObserver apart(nullptr);
+  const bool finished = run_study_apart(options, &apart, processes);
+  return exit_code(processes, !finished, apart.signal());
+}
+
+}  // namespace
+
+int run_study(const Arguments& given) {
+  return together(given, [&](Crew& crew) { return study_on(crew, given); });
 }
 
 }  // namespace qkv::app

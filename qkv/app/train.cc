@@ -1,13 +1,18 @@
 // qkv train: trains a task's model in a run folder, or continues one.
+#include <algorithm>
+#include <bit>
 #include <cstdio>
+#include <optional>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
+#include "qkv/app/together.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
 #include "qkv/kernels/simd_target.h"
 #include "qkv/report/run_report.h"
+#include "qkv/train/shared_run.h"
 
 namespace qkv::app {
 namespace {
@@ -56,29 +61,28 @@ RunFolder open_for_resume(const std::string& path, const std::string& task) {
   return run;
 }
 
-int train_in(RunFolder& run, Task& task, const TrainArguments& a) {
-  std::FILE* const out = a.json ? stderr : stdout;
-  run.lock();
-  print_notes(task);
-  ConsoleObserver console(run_label(run), opening_line(run.path(), run.spec(), run.settings()), out);
-  const SessionResult result = run_session(run, task, &console);
-  if (!result.training.interrupted) {
-    const NoGrad no_grad;
-    save_run_report(task, reported_run(run, task, result));
+/// The run that the arguments ask for, locked, with its task.
+struct Prepared {
+  RunFolder run;
+  std::unique_ptr<Task> task;
+  bool json = false, fresh = true;
+};
+
+Prepared resumed_run(const Cli& cli, const TrainArguments& a, const std::string& task_name, const Settings& given) {
+  if (!a.out.empty()) throw ConfigError("--out and --resume cannot be combined: a run continues in its own folder");
+  RunFolder run = open_for_resume(a.resume, task_name);
+  apply_changes(cli, given, run);
+  if (!run.simd().empty() && run.simd() != kernels::simd_target()) {
+    std::fprintf(stderr,
+                 "qkv: this run began with %s arithmetic and continues with %s: equally good, but not the same bits\n",
+                 run.simd().c_str(), kernels::simd_target().c_str());
   }
-  if (a.json) std::printf("%s\n", result_json(result, run.settings()).c_str());
-  if (result.training.interrupted) {
-    std::fprintf(stderr, "qkv: stopped after step %lld, saved; continue with: qkv train --resume %s\n",
-                 static_cast<long long>(result.training.state.step), run.path().c_str());
-    return 128 + console.signal();
-  }
-  if (!a.json) print_result(run, task, result);
-  return 0;
+  auto task = run.make_task();
+  return {std::move(run), std::move(task), a.json, false};
 }
 
-}  // namespace
-
-int run_train(const Arguments& given) {
+/// Reads the arguments of this command and makes or opens the run for so many processes; nothing after --help.
+std::optional<Prepared> prepared(const Arguments& given, int processes) {
   const Arguments arguments = with_config(given);
   const std::string name = task_argument(arguments);
   Cli cli("Trains a task's model, evaluates it and writes a report.", name.empty() ? "train" : "train " + name);
@@ -101,31 +105,99 @@ int run_train(const Arguments& given) {
     throw ConfigError("give a task to train: " + task_names() + "; see 'qkv train --help'");
   }
   cli.settings(settings);
-  if (!cli.parse(arguments)) return 0;
+  if (!cli.parse(arguments)) return std::nullopt;
+  std::optional<Prepared> p;
   if (!a.resume.empty()) {
-    if (!a.out.empty()) throw ConfigError("--out and --resume cannot be combined: a run continues in its own folder");
-    RunFolder run = open_for_resume(a.resume, name);
-    apply_changes(cli, settings, run);
-    if (!run.simd().empty() && run.simd() != kernels::simd_target()) {
-      std::fprintf(
-          stderr, "qkv: this run began with %s arithmetic and continues with %s: equally good, but not the same bits\n",
-          run.simd().c_str(), kernels::simd_target().c_str());
+    p = resumed_run(cli, a, name, settings);
+    check_parts(p->run.settings().get_integer("parts"), processes);
+  } else {
+    const TaskSpec& spec = find_task(name);
+    take_from(settings);
+    if (!cli.given("--parts")) {
+      settings.set("parts", std::to_string(std::bit_ceil(static_cast<unsigned>(processes))));
     }
-    const auto task = run.make_task();
-    return train_in(run, *task, a);
+    check_parts(settings.get_integer("parts"), processes);
+    const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
+    RunFolder::refuse_existing(folder);
+    auto task = make_new_task(spec, settings);
+    RunFolder run = RunFolder::create(folder, spec, settings, *task);
+    p = Prepared{std::move(run), std::move(task), a.json, true};
   }
-  const TaskSpec& spec = find_task(name);
-  take_from(settings);
-  const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
-  RunFolder::refuse_existing(folder);
-  const auto task = make_new_task(spec, settings);
-  RunFolder run = RunFolder::create(folder, spec, settings, *task);
+  p->run.lock();
+  print_notes(*p->task);
+  return p;
+}
+
+void print_shares(const std::vector<ProcessShare>& shares, std::FILE* out) {
+  if (shares.size() < 2) return;
+  std::string parts;
+  double computed = 0, waited = 0;
+  for (const ProcessShare& s : shares) {
+    parts += (parts.empty() ? "" : ", ") + std::to_string(s.parts);
+    computed += s.computed;
+    waited += s.waited;
+  }
+  std::fprintf(out, "\nparts computed by each process: %s; %.0f%% of the time spent on sums and waiting\n", parts.c_str(),
+               100 * waited / std::max(computed + waited, 1e-9));
+}
+
+int train_in(Crew& crew, Prepared& p) {
+  Processes& processes = crew.processes();
+  RunFolder& run = p.run;
+  std::FILE* const out = p.json ? stderr : stdout;
+  crew.continue_with("qkv train --resume " + run.path());
+  share_run(processes, run, *p.task);
+  ConsoleObserver console(run_label(run), opening_line(run.path(), run.spec(), run.settings(), processes.size()), out);
+  const SessionResult result = run_session(run, *p.task, &console, processes);
+  const bool interrupted = result.training.interrupted;
+  agree(processes, [&] {
+    if (!interrupted) {
+      const NoGrad no_grad;
+      save_run_report(*p.task, reported_run(run, *p.task, result));
+    }
+    if (p.json) std::printf("%s\n", result_json(result, run.settings()).c_str());
+    if (interrupted) {
+      std::fprintf(stderr, "qkv: stopped after step %lld, saved; continue with: qkv train --resume %s\n",
+                   static_cast<long long>(result.training.state.step), run.path().c_str());
+    } else if (!p.json) {
+      print_result(run, *p.task, result);
+    }
+    print_shares(result.training.shares, out);
+  });
+  return exit_code(processes, interrupted, console.signal());
+}
+
+int train_first(Crew& crew, const Arguments& given) {
+  Processes& processes = crew.processes();
+  std::optional<Prepared> p;
+  agree(processes, [&] { p = prepared(given, processes.size()); });
+  broadcast_text(processes, p ? "train" : "");
+  if (!p) return 0;
   try {
-    return train_in(run, *task, a);
+    return train_in(crew, *p);
   } catch (const ConfigError&) {
-    remove_untrained(folder);
+    if (p->fresh) remove_untrained(p->run.path());
     throw;
   }
+}
+
+/// The other processes know nothing but what the first tells them.
+int train_with_first(Crew& crew) {
+  Processes& processes = crew.processes();
+  agree(processes, [] {});
+  if (broadcast_text(processes, "").empty()) return 0;
+  const SharedRun run = receive_run(processes);
+  crew.continue_with("qkv train --resume " + run.path);
+  SilentObserver observer;
+  const SessionResult result = join_session(run.settings, *run.task, &observer, processes);
+  agree(processes, [] {});
+  return exit_code(processes, result.training.interrupted, observer.signal());
+}
+
+}  // namespace
+
+int run_train(const Arguments& given) {
+  return together(given, [&](Crew& crew) { return crew.first() ? train_first(crew, given) : train_with_first(crew); });
 }
 
 }  // namespace qkv::app

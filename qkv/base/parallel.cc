@@ -23,6 +23,7 @@
 
 #include "qkv/base/budget.h"
 #include "qkv/base/error.h"
+#include "qkv/base/processors.h"
 
 namespace qkv {
 namespace {
@@ -183,7 +184,10 @@ std::mutex pool_mutex;
 std::shared_ptr<Pool> pool_instance;
 std::atomic<int> pool_size{0};  // of pool_instance, 0 before there is one: asked for by every op, so without a lock
 
-int default_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int default_threads() {
+  static const int n = usable_processors();
+  return n;
+}
 
 // Threads do not survive fork: the child forgets the pool without touching it, and makes one of the same size.
 void forget_pool() {

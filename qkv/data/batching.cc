@@ -37,6 +37,15 @@ Batches cut(std::span<const int64_t> order, std::span<const int64_t> costs, cons
   return batches;
 }
 
+/// Equal lengths stay in order.
+std::vector<int64_t> longest_first(std::span<const int64_t> costs) {
+  std::vector<int64_t> order(costs.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return costs[static_cast<size_t>(a)] > costs[static_cast<size_t>(b)]; });
+  return order;
+}
+
 }  // namespace
 
 void RaggedIds::push_back(std::span<const int64_t> sequence) {
@@ -76,11 +85,18 @@ Batches plan_batches(std::span<const int64_t> costs, const BatchPlan& plan, uint
 }
 
 Batches plan_batches_in_order(std::span<const int64_t> costs, const BatchPlan& plan) {
-  std::vector<int64_t> order(costs.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return costs[static_cast<size_t>(a)] > costs[static_cast<size_t>(b)]; });
-  return cut(order, costs, plan);
+  return cut(longest_first(costs), costs, plan);
+}
+
+std::vector<int64_t> balanced_part(std::span<const int64_t> costs, int64_t part, int64_t parts) {
+  std::vector<int64_t> mine, tokens(static_cast<size_t>(parts), 0);
+  for (const int64_t i : longest_first(costs)) {
+    const auto least = std::min_element(tokens.begin(), tokens.end());
+    *least += std::max<int64_t>(costs[static_cast<size_t>(i)], 1);
+    if (least - tokens.begin() == part) mine.push_back(i);
+  }
+  std::sort(mine.begin(), mine.end());
+  return mine;
 }
 
 }  // namespace qkv

@@ -40,6 +40,10 @@ std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> costs, c
 /// memory needed.
 std::vector<std::vector<int64_t>> plan_batches_in_order(std::span<const int64_t> costs, const BatchPlan& plan);
 
+/// Group `part` when the examples 0 … n-1 of a batch are divided into `parts` groups: from the longest to the shortest,
+/// each joins the group that has the fewest tokens so far. Ascending; empty when there are fewer examples than groups.
+std::vector<int64_t> balanced_part(std::span<const int64_t> costs, int64_t part, int64_t parts);
+
 /// A permutation of 0 … n-1 that depends on (seed, stream) alone.
 std::vector<int64_t> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream);
 

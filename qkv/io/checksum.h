@@ -23,6 +23,8 @@ class Checksums {
   /// Empty when the folder has none, as those of qkv 0.1. Throws IoError when the list itself is damaged.
   static Checksums load(const std::string& folder);
 
+  /// Whether that file is listed.
+  bool has(const std::string& name) const { return sums_.contains(name); }
   /// Throws IoError "PATH: damaged: …" when the file of that name was written with another sum than xxh64(its bytes),
   /// or when there is a list without it.
   void check(const std::string& name, uint64_t sum) const;

@@ -68,6 +68,8 @@ class Context {
   Context() = default;
   /// For training step `step` of a run with this seed.
   Context(uint64_t seed, uint64_t step) : training_(true), seed_(mix64(seed ^ mix64(step))) {}
+  /// For one of several parts of the step's sequences.
+  Context(uint64_t seed, uint64_t step, uint64_t part) : Context(seed, step) { seed_ = mix64(seed_ ^ mix64(~part)); }
 
   bool training() const { return training_; }
   /// A new seed for each dropout of the pass, in the order of the calls.

@@ -54,6 +54,19 @@ Comparison compare(const CompareOptions& options, RunsObserver* observer) {
   return comparison;
 }
 
+bool compare_apart(const CompareOptions& options, RunsObserver* observer, Processes& processes) {
+  check(options);
+  Comparison mine;
+  int64_t run = 0;
+  for (const std::string& mechanism : options.mechanisms) {
+    for (int64_t further = 0; further < options.seeds; ++further, ++run) {
+      if (mine.interrupted || run % processes.size() != processes.rank()) continue;
+      run_one(options, mechanism, further, mine, observer);
+    }
+  }
+  return !any_of(processes, mine.interrupted);
+}
+
 std::string comparison_json(const CompareOptions& options, const Comparison& comparison) {
   Json list = Json::array();
   double seconds = 0;

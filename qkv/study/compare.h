@@ -27,6 +27,10 @@ void check(const CompareOptions& options);
 /// Trains every mechanism; runs that are already in the folder continue. Throws what check and run_session do.
 Comparison compare(const CompareOptions& options, RunsObserver* observer = nullptr);
 
+/// The same on several processes that see one folder: each trains some of the runs alone. False when one was
+/// interrupted; otherwise compare() then finds them all finished.
+bool compare_apart(const CompareOptions& options, RunsObserver* observer, Processes& processes);
+
 /// One JSON object on one line: task, seed, seeds, seconds, report, and result_json of every run.
 std::string comparison_json(const CompareOptions& options, const Comparison& comparison);
 

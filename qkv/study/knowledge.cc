@@ -2,10 +2,12 @@
 #include "qkv/study/knowledge.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <thread>
 
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
@@ -165,6 +167,19 @@ bool run_row(const Part& part, const StudyRow& row, StudyResult& result, const s
   return true;
 }
 
+/// A row's results are written in no time, so nobody waits long.
+std::shared_ptr<void> lock_when_free(const std::string& folder) {
+  constexpr int kTries = 200;
+  for (int i = 0; i < kTries; ++i) {
+    try {
+      return lock_folder(folder);
+    } catch (const IoError&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+  }
+  return lock_folder(folder);
+}
+
 }  // namespace
 
 std::span<const StudyRow> study_rows() { return kRows; }
@@ -266,6 +281,7 @@ bool run_knowledge_study(const StudyOptions& options, RunsObserver* observer) {
     StudyResult result{name, 0, {}};
     const auto changed = [&] {
       // Another process may be at work on another row: what it has written stays.
+      const std::shared_ptr<void> lock = lock_when_free(options.folder);
       std::vector<StudyResult> all, before = study_results(options.folder);
       for (const StudyRow& row : kRows) {
         if (row.name == name) all.push_back(result);
@@ -278,6 +294,15 @@ bool run_knowledge_study(const StudyOptions& options, RunsObserver* observer) {
     if (!run_row({options, observer}, study_row(name), result, changed)) return false;
   }
   return true;
+}
+
+bool run_study_apart(const StudyOptions& options, RunsObserver* observer, Processes& processes) {
+  StudyOptions mine = options;
+  mine.rows.clear();
+  for (size_t i = 0; i < options.rows.size(); ++i) {
+    if (static_cast<int>(i) % processes.size() == processes.rank()) mine.rows.push_back(options.rows[i]);
+  }
+  return !any_of(processes, !run_knowledge_study(mine, observer));
 }
 
 }  // namespace qkv

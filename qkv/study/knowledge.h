@@ -67,6 +67,9 @@ struct StudyResult {
 /// Continues the folder's runs; a finished part is read, not repeated. False when the observer stopped it
 /// (everything is saved, and the same call continues). Writes results.json after every part.
 bool run_knowledge_study(const StudyOptions& options, RunsObserver* observer = nullptr);
+/// The same on several processes that see one folder: each trains some of the rows alone. False when one was stopped;
+/// otherwise run_knowledge_study() then finds every part finished.
+bool run_study_apart(const StudyOptions& options, RunsObserver* observer, Processes& processes);
 /// What results.json holds: every row of this and of earlier sessions. Throws IoError when it is damaged.
 std::vector<StudyResult> study_results(const std::string& folder);
 

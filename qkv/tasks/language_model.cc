@@ -52,6 +52,7 @@ Gpt make_gpt(const Settings& s, int64_t vocabulary) {
 }
 
 BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examples, Context& ctx, double span_weight) {
+  if (examples.empty()) return {};
   std::vector<int64_t> ids, lengths;
   Targets plain, hidden_part;
   for (const LanguageExample& e : examples) {
@@ -84,17 +85,25 @@ BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examp
   return {loss, counted, tokens};
 }
 
-MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples) {
+MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples, Processes& processes) {
   const NoGrad no_grad;
-  MeanLoss sum;
-  for (size_t first = 0, last = 0; first < examples.size(); first = last) {
-    for (size_t tokens = 0; last < examples.size() && (last == first || tokens < kEvaluationTokens); ++last) {
+  std::vector<size_t> cuts{0};
+  for (size_t last = 0; last < examples.size(); cuts.push_back(last)) {
+    for (size_t tokens = 0, first = last; last < examples.size() && (last == first || tokens < kEvaluationTokens);
+         ++last) {
       tokens += examples[last].input.size();
     }
-    Context ctx;
-    const BatchLoss loss = language_loss(model, examples.subspan(first, last - first), ctx);
-    sum.nats += loss.loss.item() * static_cast<double>(loss.targets);
-    sum.targets += loss.targets;
+  }
+  using Part = std::tuple<double, int64_t>;
+  MeanLoss sum;
+  for (const auto& [nats, targets] : share_out<Part>(processes, static_cast<int64_t>(cuts.size()) - 1, [&](int64_t i) {
+         const size_t first = cuts[static_cast<size_t>(i)], last = cuts[static_cast<size_t>(i) + 1];
+         Context ctx;
+         const BatchLoss loss = language_loss(model, examples.subspan(first, last - first), ctx);
+         return Part{loss.loss.item() * static_cast<double>(loss.targets), loss.targets};
+       })) {
+    sum.nats += nats;
+    sum.targets += targets;
   }
   return sum;
 }

@@ -19,17 +19,18 @@ Gpt make_gpt(const Settings& settings, int64_t vocabulary);
 
 /// Sequences one after another, no padding; the loss is the mean over the places that have a target. Where
 /// `span_weight` is not 1, a target after a sequence's last mask (a hidden span, an answer) counts that much:
-/// Σ w·loss / Σ w. The few characters that carry a fact would otherwise drown among those that carry none.
+/// Σ w·loss / Σ w. The few characters that carry a fact would otherwise drown among those that carry none. Without any
+/// example there is no loss.
 BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examples, Context& ctx,
                         double span_weight = 1);
 
-/// Mean loss of many examples, in batches.
+/// Mean loss of many examples, in batches that the processes share.
 struct MeanLoss {
   double nats = 0;
   int64_t targets = 0;
   double mean() const { return targets > 0 ? nats / static_cast<double>(targets) : 0; }
 };
-MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples);
+MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples, Processes& processes);
 
 /// Traces the reading of `ids`: one token per row, and for each the most likely next tokens.
 TracedExample trace_reading(const Gpt& model, const std::vector<int64_t>& ids,

@@ -65,11 +65,15 @@ class Reverse final : public Task {
     return static_cast<int64_t>(batches_.size());
   }
 
-  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override {
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) override {
     plan(epoch);
+    const std::vector<int64_t>& all = batches_[static_cast<size_t>(batch)];
+    const auto string = [&](int64_t i) { return sets_.train[static_cast<size_t>(all[static_cast<size_t>(i)])]; };
+    std::vector<int64_t> costs;
+    for (size_t i = 0; i < all.size(); ++i) costs.push_back(static_cast<int64_t>(string(static_cast<int64_t>(i)).size()));
     std::vector<LetterString> strings;
-    for (const int64_t i : batches_[static_cast<size_t>(batch)]) strings.push_back(sets_.train[static_cast<size_t>(i)]);
-    return loss_of(strings, ctx);
+    for (const int64_t i : balanced_part(costs, part.index, part.count)) strings.push_back(string(i));
+    return strings.empty() ? BatchLoss{} : loss_of(strings, ctx);
   }
 
   Metrics validate() override { return figures(sets_.validation, run(sets_.validation)); }
@@ -175,22 +179,27 @@ Outcome Reverse::run(std::span<const LetterString> strings) const {
   Outcome outcome;
   double loss_sum = 0;
   int64_t targets = 0;
-  for (size_t first = 0; first < strings.size(); first += kEvaluationBatch) {
-    const auto part = strings.subspan(first, std::min<size_t>(kEvaluationBatch, strings.size() - first));
-    Context ctx;
-    const BatchLoss loss = loss_of(part, ctx);
-    loss_sum += loss.loss.item() * static_cast<double>(loss.targets);
-    targets += loss.targets;
-    SearchOptions options;
-    for (const LetterString& s : part) options.max_lengths.push_back(static_cast<int64_t>(s.size()) + kSlack);
-    const auto found = decode(part, options);
-    for (size_t i = 0; i < part.size(); ++i) {
-      const LetterString wanted = backwards(part[i]);
-      const LetterString& got = found[i].front().tokens;
+  const auto batches = static_cast<int64_t>((strings.size() + kEvaluationBatch - 1) / kEvaluationBatch);
+  using Part = std::tuple<double, int64_t, std::vector<LetterString>>;
+  for (auto& [nats, counted, found] : share_out<Part>(processes(), batches, [&](int64_t batch) {
+         const auto first = static_cast<size_t>(batch * kEvaluationBatch);
+         const auto part = strings.subspan(first, std::min<size_t>(kEvaluationBatch, strings.size() - first));
+         Context ctx;
+         const BatchLoss loss = loss_of(part, ctx);
+         SearchOptions options;
+         for (const LetterString& s : part) options.max_lengths.push_back(static_cast<int64_t>(s.size()) + kSlack);
+         std::vector<LetterString> written;
+         for (auto& hypotheses : decode(part, options)) written.push_back(std::move(hypotheses.front().tokens));
+         return Part{loss.loss.item() * static_cast<double>(loss.targets), loss.targets, std::move(written)};
+       })) {
+    loss_sum += nats;
+    targets += counted;
+    for (LetterString& got : found) {
+      const LetterString wanted = backwards(strings[outcome.predicted.size()]);
       for (size_t k = 0; k < wanted.size(); ++k) outcome.letters_right += k < got.size() && got[k] == wanted[k];
       outcome.letters += static_cast<int64_t>(wanted.size());
       outcome.exact += got == wanted;
-      outcome.predicted.push_back(got);
+      outcome.predicted.push_back(std::move(got));
     }
   }
   outcome.loss = loss_sum / static_cast<double>(std::max<int64_t>(targets, 1));

@@ -10,6 +10,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/settings.h"
+#include "qkv/dist/agreement.h"
 #include "qkv/figures/figures.h"
 #include "qkv/nn/context.h"
 #include "qkv/nn/module.h"
@@ -18,9 +19,14 @@
 
 namespace qkv {
 
-/// What one batch gives the trainer.
+/// One of the groups that the sequences of a batch are divided into, balanced by their tokens; unsaid, all of them.
+struct BatchPart {
+  int64_t index = 0, count = 1;
+};
+
+/// What one batch, or a part of it, gives the trainer.
 struct BatchLoss {
-  Tensor loss = {};     // [], mean over the batch's targets, recorded
+  Tensor loss = {};     // [], mean over its targets, recorded; undefined for a part without sequences
   int64_t targets = 0;  // how many targets that mean is over
   int64_t tokens = 0;   // tokens read, for the rate
 };
@@ -119,7 +125,7 @@ class Task {
 
   /// Batches of epoch e; their order depends on (seed, e) alone, so a run resumes from (epoch, batch).
   virtual int64_t batches_in_epoch(int64_t epoch) = 0;
-  virtual BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) = 0;
+  virtual BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part = {}) = 0;
   /// Figures on the validation set; "loss" is always among them.
   virtual Metrics validate() = 0;
   virtual Goal goal() const = 0;
@@ -156,6 +162,17 @@ class Task {
 
   /// Files besides the weights that a run needs (tokenizer models); written once into / read from the run folder.
   virtual void save_assets(const std::string& folder) const { static_cast<void>(folder); }
+  /// The file or folder of its data where no setting names it; empty: there is none.
+  virtual std::string unnamed_data() const { return ""; }
+
+  /// From now on validate() and evaluate() are called by all these processes, and each does its share.
+  void work_with(Processes& processes) { processes_ = &processes; }
+
+ protected:
+  Processes& processes() const { return *processes_; }
+
+ private:
+  Processes* processes_ = &one_process();
 };
 
 /// One row of the table of tasks.
@@ -176,7 +193,7 @@ std::span<const TaskSpec> task_table();
 const TaskSpec& find_task(const std::string& name);
 
 /// The options that every task's training has (tasks include these and may change the defaults): seed, epochs, steps,
-/// batch, accumulate, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
+/// batch, accumulate, parts, optimizer, lr, weight-decay, momentum, clip, schedule, warmup, final-lr, eval-every,
 /// checkpoint-every, keep, average, patience, log-every, from, from-weights.
 Settings training_settings();
 

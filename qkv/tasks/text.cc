@@ -10,6 +10,7 @@
 #include "qkv/base/error.h"
 #include "qkv/base/utf8.h"
 #include "qkv/core/autograd.h"
+#include "qkv/data/batching.h"
 #include "qkv/data/generated_translation.h"
 #include "qkv/data/text_corpus.h"
 #include "qkv/data/text_file.h"
@@ -85,12 +86,16 @@ class Text final : public Task {
     plan(epoch);
     return (static_cast<int64_t>(chunks_.size()) + batch_ - 1) / batch_;
   }
-  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override {
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) override {
     plan(epoch);
     const auto first = static_cast<size_t>(batch * batch_);
-    const std::span<const Chunk> part =
+    const std::span<const Chunk> all =
         std::span(chunks_).subspan(first, std::min(static_cast<size_t>(batch_), chunks_.size() - first));
-    return language_loss(*model_, examples_of(stream_, part), ctx);
+    std::vector<int64_t> costs;
+    for (const Chunk& c : all) costs.push_back(c.end - c.begin);
+    std::vector<Chunk> some;
+    for (const int64_t i : balanced_part(costs, part.index, part.count)) some.push_back(all[static_cast<size_t>(i)]);
+    return language_loss(*model_, examples_of(stream_, some), ctx);
   }
   Metrics validate() override { return figures(corpus().val); }
   Goal goal() const override { return {"loss", -std::numeric_limits<double>::infinity()}; }
@@ -149,7 +154,7 @@ void Text::plan(int64_t epoch) {
 Metrics Text::figures(const std::string& text) const {
   const std::vector<int64_t> stream = stream_of(*tokenizer_, text);
   const std::vector<Chunk> chunks = chunks_in_order(static_cast<int64_t>(stream.size()), block_);
-  const MeanLoss loss = mean_loss(*model_, examples_of(stream, chunks));
+  const MeanLoss loss = mean_loss(*model_, examples_of(stream, chunks), processes());
   const auto characters = static_cast<double>(std::max<size_t>(utf8_characters(text).size(), 1));
   return {{"loss", loss.mean()},
           {"perplexity", std::exp(loss.mean())},

@@ -14,6 +14,10 @@ Settings training_settings() {
       .integer("steps", 0, "stop after this many updates; 0: no limit", 0)
       .integer("batch", 64, "examples in a batch", 1, kMost)
       .integer("accumulate", 1, "batches per update (gradient accumulation)", 1, kMost)
+      .integer("parts", 1,
+               "groups, a power of two, that the sequences of an update are divided into: so many processes can share "
+               "it, and any number of them gives the same bits",
+               1, 65536)
       .choice("optimizer", OptimizerKind::adamw, "optimizer")
       .number("lr", 1e-3, "peak learning rate", 0, 1e3)
       .number("weight-decay", 0.01, "weight decay of matrices", 0, 1e3)

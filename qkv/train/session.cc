@@ -12,22 +12,46 @@
 namespace qkv {
 namespace {
 
+/// While it lives, the task works with these processes.
+struct WorkingWith {
+  WorkingWith(Task& t, Processes& processes) : task(t) { task.work_with(processes); }
+  ~WorkingWith() { task.work_with(one_process()); }
+  WorkingWith(const WorkingWith&) = delete;
+  WorkingWith& operator=(const WorkingWith&) = delete;
+  Task& task;
+};
+
+/// Where a session takes place: process 0 has the folder.
+struct Place {
+  RunFolder* folder;
+  const Settings& settings;
+  Processes& processes;
+};
+
 /// run_session without its result.json.
-SessionResult train_and_evaluate(RunFolder& folder, Task& task, TrainObserver* observer) {
+SessionResult train_and_evaluate(const Place& place, Task& task, TrainObserver* observer) {
+  RunFolder* const folder = place.folder;
+  Processes& processes = place.processes;
   SessionResult result;
-  result.run = folder.path();
-  result.task = folder.spec().name;
-  result.label = folder.settings().has("attention") ? folder.settings().get_text("attention") : result.task;
+  if (folder != nullptr) result.run = folder->path(), result.task = folder->spec().name;
+  result.label = place.settings.has("attention") ? place.settings.get_text("attention") : result.task;
   const std::vector<NamedParameter> model = parameters_of(task);
   for (const NamedParameter& p : model) result.parameters += p.value.numel();
-  if (folder.checkpoints().empty()) load_start(task, folder.settings());
+  const WorkingWith together(task, processes);
   {
-    Trainer trainer(task, trainer_options(folder.settings()), &folder, observer);
-    trainer.resume();
-    result.training = trainer.run();
+    std::optional<Trainer> trainer;
+    agree(processes, [&] {
+      if (folder != nullptr && folder->checkpoints().empty()) load_start(task, place.settings);
+      trainer.emplace(task, trainer_options(place.settings), folder, observer, processes);
+      if (folder != nullptr) trainer->resume();
+    });
+    result.training = trainer->run();
   }
   if (result.training.interrupted) return result;
-  folder.load_weights(model);
+  agree(processes, [&] {
+    if (folder != nullptr) folder->load_weights(model);
+  });
+  broadcast_tensors(processes, model);
   const NoGrad no_grad;
   result.evaluation = task.evaluate("");
   return result;
@@ -86,6 +110,7 @@ TrainerOptions trainer_options(const Settings& s) {
   o.epochs = s.get_integer("epochs");
   o.steps = s.get_integer("steps");
   o.accumulate = s.get_integer("accumulate");
+  o.parts = s.get_integer("parts");
   o.optimizer = s.get<OptimizerKind>("optimizer");
   o.lr = s.get_number("lr");
   o.weight_decay = s.get_number("weight-decay");
@@ -103,9 +128,15 @@ TrainerOptions trainer_options(const Settings& s) {
   return o;
 }
 
-SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer) {
-  SessionResult result = train_and_evaluate(folder, task, observer);
-  write_result(folder, result);
+SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer, Processes& processes) {
+  SessionResult result = train_and_evaluate({&folder, folder.settings(), processes}, task, observer);
+  agree(processes, [&] { write_result(folder, result); });
+  return result;
+}
+
+SessionResult join_session(const Settings& settings, Task& task, TrainObserver* observer, Processes& processes) {
+  SessionResult result = train_and_evaluate({nullptr, settings, processes}, task, observer);
+  agree(processes, [] {});
   return result;
 }
 
@@ -138,7 +169,7 @@ OpenedRun load_run(const std::string& path, const std::string& weights,
 SessionResult run_watched(OpenedRun& run, const std::string& label, RunsObserver* observer) {
   run.folder.lock();
   TrainObserver* const watching = observer != nullptr ? observer->on_start(label, run.folder, *run.task) : nullptr;
-  SessionResult result = train_and_evaluate(run.folder, *run.task, watching);
+  SessionResult result = train_and_evaluate({&run.folder, run.folder.settings(), one_process()}, *run.task, watching);
   if (observer != nullptr && !result.training.interrupted) observer->on_result(run.folder, *run.task, result);
   write_result(run.folder, result);  // last: it says that nothing is left to do here
   return result;

@@ -39,15 +39,34 @@ std::unique_ptr<Optimizer> make_optimizer(const TrainerOptions& o, const std::ve
   return std::make_unique<AdamW>(parameters, adam);
 }
 
+std::vector<Tensor> values_of(const std::vector<NamedParameter>& parameters) {
+  std::vector<Tensor> values;
+  for (const NamedParameter& p : parameters) values.push_back(p.value);
+  return values;
+}
+
 }  // namespace
 
-Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, TrainObserver* observer)
+void broadcast_tensors(Processes& processes, const std::vector<NamedParameter>& tensors) {
+  if (processes.size() == 1) return;
+  for (const NamedParameter& p : tensors) {
+    Tensor t = p.value;
+    const auto n = static_cast<size_t>(t.numel());
+    processes.broadcast(t.dtype() == DType::f32 ? std::as_writable_bytes(std::span(t.f32(), n))
+                                                : std::as_writable_bytes(std::span(t.f64(), n)));
+  }
+}
+
+Trainer::Trainer(Task& task, const TrainerOptions& options, RunFolder* folder, TrainObserver* observer,
+                 Processes& processes)
     : task_(task),
       options_(options),
       folder_(folder),
       observer_(observer),
+      processes_(processes),
       parameters_(parameters_of(task)),
       optimizer_(make_optimizer(options, parameters_)),
+      gradients_(processes, options.parts, values_of(parameters_)),
       goal_(task.goal()),
       higher_is_better_(metric_kind(goal_.metric).higher_is_better) {
   for (NamedParameter& p : parameters_) p.value.set_requires_grad(true);
@@ -86,14 +105,32 @@ bool Trainer::at_end() const {
          (options_.steps > 0 && state_.step >= options_.steps);
 }
 
+void Trainer::open_log() {
+  if (folder_ == nullptr) return;
+  log_ = std::make_unique<MetricsLog>(folder_->path(), state_.metrics_bytes, state_.events_bytes);
+  // Nothing can refuse this training any more.
+  folder_->store_changes();
+  folder_->remove_average();
+  folder_->prune(state_, options_.keep);
+}
+
+void Trainer::share_weights() { broadcast_tensors(processes_, parameters_); }
+
+void Trainer::share_start() {
+  const bool first = processes_.rank() == 0;
+  state_ = parse_state(broadcast_text(processes_, first ? state_text(state_) : ""), "the state of process 0");
+  writing_ = !broadcast_text(processes_, first && folder_ != nullptr ? "writing" : "").empty();
+  if (!first) saved_step_ = state_.step > 0 ? state_.step : -1;
+  share_weights();
+  broadcast_tensors(processes_, optimizer_->state());
+}
+
+bool Trainer::stop_wanted() { return any_of(processes_, observer_ != nullptr && observer_->wants_stop()); }
+
 TrainResult Trainer::run() {
-  if (folder_ != nullptr) {
-    log_ = std::make_unique<MetricsLog>(folder_->path(), state_.metrics_bytes, state_.events_bytes);
-    // Nothing can refuse this training any more.
-    folder_->store_changes();
-    folder_->remove_average();
-    folder_->prune(state_, options_.keep);
-  }
+  agree(processes_, [&] { open_log(); });
+  if (processes_.size() > 1) share_start();
+  writing_ = writing_ || folder_ != nullptr;
   started_ = now();
   cpu_started_ = cpu_time();
   seconds_before_ = state_.seconds;
@@ -108,7 +145,7 @@ TrainResult Trainer::run() {
     if (due || at_end()) evaluate();
     const bool save_due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
     if (due || save_due || at_end()) checkpoint();
-    if (!at_end() && observer_ != nullptr && observer_->wants_stop()) {
+    if (!at_end() && stop_wanted()) {
       checkpoint();
       result.interrupted = true;
       break;
@@ -119,27 +156,73 @@ TrainResult Trainer::run() {
   result.loss = last_.train_loss;
   result.validation = last_.validation;
   result.best = best_metrics_;
+  using Share = std::tuple<int64_t, double, double>;
+  for (const std::string& text : processes_.gather(packed(Share{share_.parts, share_.computed, share_.waited}))) {
+    const auto [parts, computed, waited] = unpacked<Share>(text);
+    result.shares.push_back({parts, computed, waited});
+  }
   return result;
 }
 
-Trainer::Group Trainer::accumulate_gradients() {
-  Group group;
+Trainer::Group Trainer::train_part(int64_t part) {
+  const auto step = static_cast<uint64_t>(state_.step);
+  Context ctx = options_.parts == 1 ? Context(options_.seed, step)
+                                    : Context(options_.seed, step, static_cast<uint64_t>(part));
   const int64_t end = std::min(state_.batch + options_.accumulate, batches_);
-  const bool alone = end - state_.batch == 1;
-  Context ctx(options_.seed, static_cast<uint64_t>(state_.step));
+  const bool alone = options_.parts == 1 && end - state_.batch == 1;
+  Group group;
   optimizer_->zero_grad();
-  for (; state_.batch < end; ++state_.batch) {
-    const BatchLoss batch = task_.train_batch(state_.epoch, state_.batch, ctx);
-    const double loss = batch.loss.item();
-    if (!std::isfinite(loss)) stop_on_nonfinite("the loss", loss, state_.step + 1);
-    // Σ targets·loss over the group, divided by all targets in the update, is the loss of one large batch.
-    (alone ? batch.loss : affine(batch.loss, static_cast<double>(batch.targets))).backward();
-    group.loss += loss * static_cast<double>(batch.targets);
-    group.targets += batch.targets;
-    group.tokens += batch.tokens;
+  for (int64_t batch = state_.batch; batch < end; ++batch) {
+    const BatchLoss got = task_.train_batch(state_.epoch, batch, ctx, {part, options_.parts});
+    if (got.targets == 0) continue;
+    const double loss = got.loss.item();
+    group.loss += loss * static_cast<double>(got.targets);
+    group.targets += got.targets;
+    group.tokens += got.tokens;
+    if (!std::isfinite(loss)) return group;
+    // Σ targets·loss over the update, divided by all its targets, is the loss of one large batch.
+    (alone ? got.loss : affine(got.loss, static_cast<double>(got.targets))).backward();
   }
-  group.scale = alone ? 1.0 : 1.0 / static_cast<double>(std::max<int64_t>(group.targets, 1));
+  std::vector<Tensor> gradients;
+  for (const NamedParameter& p : parameters_) gradients.push_back(p.value.grad());
+  optimizer_->zero_grad();
+  gradients_.add(std::move(gradients));
+  ++share_.parts;
   return group;
+}
+
+Trainer::Group Trainer::accumulate_gradients() {
+  using Part = std::tuple<double, int64_t, int64_t>;
+  const double begun = now();
+  double computed = begun;
+  const std::vector<std::string> all = gather_agreed(processes_, [&] {
+    std::vector<Part> mine;
+    for (int64_t part = gradients_.own().begin; part < gradients_.own().end; ++part) {
+      const Group group = train_part(part);
+      mine.emplace_back(group.loss, group.targets, group.tokens);
+      if (!std::isfinite(group.loss)) break;
+    }
+    computed = now();
+    return packed(mine);
+  });
+  Group update;
+  for (const std::string& parts : all) {
+    for (const auto& [loss, targets, tokens] : unpacked<std::vector<Part>>(parts)) {
+      if (!std::isfinite(loss)) stop_on_nonfinite("the loss", loss, state_.step + 1);
+      update.loss += loss;
+      update.targets += targets;
+      update.tokens += tokens;
+    }
+  }
+  const std::vector<Tensor> sum = gradients_.total();
+  for (size_t i = 0; i < sum.size(); ++i) parameters_[i].value.set_grad(sum[i]);
+  const int64_t end = std::min(state_.batch + options_.accumulate, batches_);
+  const bool alone = options_.parts == 1 && end - state_.batch == 1;
+  update.scale = alone ? 1.0 : 1.0 / static_cast<double>(std::max<int64_t>(update.targets, 1));
+  state_.batch = end;
+  share_.computed += computed - begun;
+  share_.waited += now() - computed;
+  return update;
 }
 
 void Trainer::update() {
@@ -160,16 +243,22 @@ void Trainer::update() {
     ++state_.epoch;
     if (state_.epoch < options_.epochs) batches_ = task_.batches_in_epoch(state_.epoch);
   }
-  if (log_ && state_.step % options_.log_every == 0) {
+  if (state_.step % options_.log_every == 0) {
     const double loss = group.loss / static_cast<double>(std::max<int64_t>(group.targets, 1));
-    log_->add(StepRecord{state_.step, loss, lr, norm});
+    agree(processes_, [&] {
+      if (log_) log_->add(StepRecord{state_.step, loss, lr, norm});
+    });
   }
   report(group.tokens);
 }
 
 double Trainer::seconds_here() const { return now() - started_; }
 
-double Trainer::cpu_seconds_here() const { return cpu_time() - cpu_started_; }
+double Trainer::cpu_seconds_here() {
+  double sum = 0;
+  for (const std::string& text : processes_.gather(packed(cpu_time() - cpu_started_))) sum += unpacked<double>(text);
+  return sum;
+}
 
 void Trainer::report(int64_t tokens) {
   tokens_here_ += tokens;
@@ -224,23 +313,40 @@ void Trainer::evaluate() {
   } else if (options_.steps > 0 && state_.step >= options_.steps) {
     state_.stopped = "steps";
   }
-  if (log_) log_->add(last_);
+  agree(processes_, [&] {
+    if (log_) log_->add(last_);
+  });
   if (observer_ != nullptr) observer_->on_evaluation(last_);
 }
 
 void Trainer::checkpoint() {
   state_.seconds = seconds_before_ + seconds_here();
   state_.cpu_seconds = cpu_seconds_before_ + cpu_seconds_here();
-  if (folder_ == nullptr || saved_step_ == state_.step) return;
-  log_->sync();
-  state_.metrics_bytes = log_->metrics_bytes();
-  state_.events_bytes = log_->events_bytes();
-  folder_->save(state_, parameters_, *optimizer_, options_.keep);
+  if (!writing_ || saved_step_ == state_.step) return;
+  agree(processes_, [&] {
+    if (folder_ == nullptr) return;
+    log_->sync();
+    state_.metrics_bytes = log_->metrics_bytes();
+    state_.events_bytes = log_->events_bytes();
+    folder_->save(state_, parameters_, *optimizer_, options_.keep);
+  });
   saved_step_ = state_.step;
 }
 
 void Trainer::average_checkpoints(TrainResult& result) {
-  if (folder_ == nullptr) return;
+  if (!writing_) return;
+  agree(processes_, [&] {
+    if (folder_ != nullptr) load_average();
+  });
+  share_weights();
+  const NoGrad no_grad;
+  result.averaged = task_.validate();
+  agree(processes_, [&] {
+    if (folder_ != nullptr) folder_->save_average(parameters_, better(figure(*result.averaged, goal_.metric)));
+  });
+}
+
+void Trainer::load_average() {
   std::vector<int64_t> steps = folder_->checkpoints();
   if (static_cast<int64_t>(steps.size()) > options_.average) {
     steps.erase(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(options_.average));
@@ -258,19 +364,18 @@ void Trainer::average_checkpoints(TrainResult& result) {
     for (int64_t k = 0; k < sums[i].numel(); ++k) sums[i].f64()[k] /= static_cast<double>(steps.size());
     parameters_[i].value.copy_from(sums[i].to(parameters_[i].value.dtype()));
   }
-  const NoGrad no_grad;
-  result.averaged = task_.validate();
-  folder_->save_average(parameters_, better(figure(*result.averaged, goal_.metric)));
 }
 
-void Trainer::stop_on_nonfinite(const std::string& what, double value, int64_t step) const {
+void Trainer::stop_on_nonfinite(const std::string& what, double value, int64_t step) {
   std::string last = "no checkpoint had been saved";
   if (folder_ != nullptr) {
     const std::vector<int64_t> steps = folder_->checkpoints();
     if (!steps.empty()) last = "the last good checkpoint is " + folder_->checkpoint_path(steps.back());
   }
-  throw Error("training stopped at step " + std::to_string(step) + ": " + what + " is " +
-              (std::isnan(value) ? "NaN" : "infinite") + "; try a smaller --lr or --clip; " + last);
+  const Error error("training stopped at step " + std::to_string(step) + ": " + what + " is " +
+                    (std::isnan(value) ? "NaN" : "infinite") + "; try a smaller --lr or --clip; " + last);
+  agree(processes_, [&] { throw error; });
+  throw error;
 }
 
 }  // namespace qkv

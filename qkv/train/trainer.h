@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "qkv/dist/tree_sum.h"
 #include "qkv/optim/optimizer.h"
 #include "qkv/optim/schedule.h"
 #include "qkv/tasks/task.h"
@@ -12,9 +13,12 @@
 
 namespace qkv {
 
+/// The numbers of process 0, on all of them.
+void broadcast_tensors(Processes& processes, const std::vector<NamedParameter>& tensors);
+
 struct TrainerOptions {
   uint64_t seed = 1;
-  int64_t epochs = 1, steps = 0, accumulate = 1;
+  int64_t epochs = 1, steps = 0, accumulate = 1, parts = 1;
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-3, weight_decay = 0.01, momentum = 0.9, clip = 1;
   ScheduleKind schedule = ScheduleKind::constant;
@@ -41,6 +45,12 @@ class TrainObserver {
   virtual bool wants_stop() { return false; }
 };
 
+/// What one of the processes did.
+struct ProcessShare {
+  int64_t parts = 0;                 // of updates
+  double computed = 0, waited = 0;  // seconds spent on these, and on their sums with the others'
+};
+
 struct TrainResult {
   TrainState state;
   bool interrupted = false;         // by the observer; state.stopped says why a run ended otherwise
@@ -48,16 +58,20 @@ struct TrainResult {
   Metrics validation;               // of the last evaluation
   Metrics best;                     // of the best
   std::optional<Metrics> averaged;  // of the averaged weights, when asked for
+  std::vector<ProcessShare> shares; // by rank
 };
 
-/// One training. The same (task, options) give the same bits with any number of threads, and also when the run is
-/// interrupted anywhere and resumed from its folder.
+/// One training. The same (task, options) give the same bits with any number of threads and of processes, and also when
+/// the run is interrupted anywhere and resumed from its folder.
 class Trainer {
  public:
-  /// `folder` null: nothing is written. `observer` may be null. Neither is owned.
-  Trainer(Task& task, const TrainerOptions& options, RunFolder* folder = nullptr, TrainObserver* observer = nullptr);
+  /// `folder` null: nothing is written. `observer` may be null. With several processes each has a trainer; that of
+  /// process 0 alone has the folder, and the observer of any may stop them all. Nothing is owned. Throws ConfigError
+  /// when there are more processes than parts.
+  Trainer(Task& task, const TrainerOptions& options, RunFolder* folder = nullptr, TrainObserver* observer = nullptr,
+          Processes& processes = one_process());
 
-  /// Continues from the newest checkpoint in the folder; from the beginning when there is none.
+  /// Continues from the newest checkpoint in the folder; from the beginning when there is none. For process 0 alone.
   /// Throws IoError on a checkpoint that is damaged or of another model, ConfigError without a folder.
   void resume();
   /// Trains to the end or until the observer stops it. Throws Error naming the step when the loss or a gradient is
@@ -65,28 +79,37 @@ class Trainer {
   TrainResult run();
 
  private:
-  struct Group {  // what the batches of one update sum up to
+  struct Group {  // what the batches of one update, or a part of them, sum up to
     double loss = 0, scale = 1;
     int64_t targets = 0, tokens = 0;
   };
   bool at_end() const;
+  bool stop_wanted();
+  void open_log();
+  void share_start();
+  void share_weights();
+  Group train_part(int64_t part);
   Group accumulate_gradients();
   void update();
   void evaluate();
   void checkpoint();
   void average_checkpoints(TrainResult& result);
+  void load_average();
   void report(int64_t tokens);
   double seconds_here() const;
-  double cpu_seconds_here() const;
-  [[noreturn]] void stop_on_nonfinite(const std::string& what, double value, int64_t step) const;
+  /// Of all processes, which all ask.
+  double cpu_seconds_here();
+  [[noreturn]] void stop_on_nonfinite(const std::string& what, double value, int64_t step);
   bool better(double value) const;
 
   Task& task_;
   TrainerOptions options_;
   RunFolder* folder_;
   TrainObserver* observer_;
+  Processes& processes_;
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
+  TreeSum gradients_;
   Goal goal_;
   bool higher_is_better_;
   TrainState state_;
@@ -96,6 +119,8 @@ class Trainer {
   int64_t batches_ = 0;  // of the current epoch
   int64_t total_steps_ = 0, first_step_ = 0, tokens_here_ = 0;
   int64_t saved_step_ = -1;
+  bool writing_ = false;  // process 0 has a folder
+  ProcessShare share_;
   double started_ = 0, seconds_before_ = 0;
   double cpu_started_ = 0, cpu_seconds_before_ = 0;
 };

@@ -97,6 +97,22 @@ TEST(Batching, RaggedKeepsSequences) {
   EXPECT_EQ(some[1][2], 3);
 }
 
+TEST(Batching, PartsAreBalancedByTokensAndHaveEveryExampleOnce) {
+  const std::vector<int64_t> costs{9, 1, 7, 3, 5, 2, 8, 4, 6, 10, 1};
+  std::vector<int64_t> seen;
+  for (int64_t p = 0; p < 4; ++p) {
+    const std::vector<int64_t> part = balanced_part(costs, p, 4);
+    EXPECT_TRUE(std::is_sorted(part.begin(), part.end()));
+    int64_t tokens = 0;
+    for (const int64_t i : part) tokens += costs[static_cast<size_t>(i)];
+    EXPECT_NEAR(static_cast<double>(tokens), 56 / 4.0, 1);
+    seen.insert(seen.end(), part.begin(), part.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  EXPECT_EQ(seen, balanced_part(costs, 0, 1));
+  EXPECT_TRUE(balanced_part(std::vector<int64_t>{4, 4}, 2, 4).empty());
+}
+
 TEST(Batching, ShuffleIsAPermutationAndFair) {
   std::vector<int64_t> first_place(5, 0);
   for (uint64_t seed = 0; seed < 5000; ++seed) {

@@ -57,6 +57,7 @@ struct Found {
 // A command of the program; what ./run python is given is Python's business, and tests/python's.
 bool is_command(const std::string& text) {
   if (text == "./run python" || text.starts_with("./run python ")) return false;
+  if (text.starts_with("./run --with-mpi")) return false;  // ./test --all builds that
   return text == "qkv" || text == "./run" || text.starts_with("qkv ") || text.starts_with("./run ");
 }
 
@@ -64,7 +65,10 @@ std::vector<Found> commands() {
   std::vector<Found> all;
   for (const auto& path : pages()) {
     const Page page = read_page(path);
-    const auto add = [&](const std::string& text) {
+    const auto add = [&](std::string text) {
+      // Of what a launcher starts, the command.
+      const size_t at = text.starts_with("mpirun ") || text.starts_with("srun ") ? text.find("qkv ") : 0;
+      if (at != std::string::npos) text.erase(0, at);
       if (is_command(text)) all.push_back({text, path.filename().string()});
     };
     for (const std::string& span : page.spans) add(span);

@@ -30,11 +30,15 @@ class TinyTask final : public Task {
     see("bias", bias_);
   }
   int64_t batches_in_epoch(int64_t) override { return 7; }
-  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override {
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part = {}) override {
     Rng rng = Rng(seed_).fork(static_cast<uint64_t>(100 + epoch * 7 + batch));
-    Tensor loss = error_of(rng, &ctx);
+    std::vector<int64_t> rows;
+    for (int64_t i = part.index; i < batch_; i += part.count) rows.push_back(i);
+    if (rows.empty()) return {};
+    const auto n = static_cast<int64_t>(rows.size());
+    Tensor loss = error_of(rng, &ctx, rows);
     if (++batches_seen == nan_at_) loss = affine(loss, std::numeric_limits<double>::quiet_NaN());
-    return {loss, batch_ * 2, batch_};
+    return {loss, n * 2, n};
   }
   Metrics validate() override {
     Rng rng = Rng(seed_).fork(2);
@@ -54,8 +58,9 @@ class TinyTask final : public Task {
   std::function<void()> on_save_assets = [] {};
 
  private:
-  Tensor error_of(Rng& rng, Context* ctx) {
-    const Tensor x = Tensor::randn({batch_, 6}, rng);
+  Tensor error_of(Rng& rng, Context* ctx, const std::vector<int64_t>& rows = {}) {
+    Tensor x = Tensor::randn({batch_, 6}, rng);
+    if (!rows.empty()) x = gather_rows(x, rows);
     const Tensor wanted = linear(x, truth_);
     const Tensor seen = ctx != nullptr ? dropout(x, 0.1, ctx->next_seed()) : x;
     const Tensor d = linear(seen, weight_, bias_) - wanted;

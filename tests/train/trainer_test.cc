@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "dist/threads_as_processes.h"
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
@@ -153,6 +154,85 @@ TEST(Trainer, AccumulationEqualsOneLargeBatch) {
     EXPECT_NEAR(got[i], wanted[i], 1e-6);
     EXPECT_NE(got[i], start[i]);
   }
+}
+
+std::vector<float> trained_on(int processes, const Settings& s, std::vector<ProcessShare>* shares = nullptr) {
+  std::vector<float> first;
+  testing::as_processes(processes, [&](Processes& all) {
+    TinyTask task(s);
+    const TrainResult result = Trainer(task, trainer_options(s), nullptr, nullptr, all).run();
+    if (all.rank() == 0) {
+      first = weights(task);
+      if (shares != nullptr) *shares = result.shares;
+    }
+    const std::vector<float> mine = weights(task);
+    for (const std::string& other : all.gather(packed(mine))) EXPECT_EQ(unpacked<std::vector<float>>(other), mine);
+  });
+  return first;
+}
+
+TEST(Trainer, PartsGiveTheSameBitsOnAnyNumberOfProcesses) {
+  for (const char* accumulate : {"1", "3"}) {
+    const Settings s = with({{"parts", "8"}, {"accumulate", accumulate}, {"batch", "12"}});
+    const std::vector<float> one = trained(s);
+    for (const int processes : {2, 3, 4, 8}) {
+      std::vector<ProcessShare> shares;
+      EXPECT_EQ(trained_on(processes, s, &shares), one) << processes;
+      ASSERT_EQ(shares.size(), static_cast<size_t>(processes));
+      for (const ProcessShare& share : shares) EXPECT_GT(share.parts, 0);
+    }
+    // Another division, other draws and roundings; but the same learning.
+    EXPECT_NE(one, trained(with({{"accumulate", accumulate}, {"batch", "12"}})));
+  }
+}
+
+TEST(Trainer, MorePartsThanSequencesAreNoHarm) {
+  const Settings s = with({{"parts", "8"}, {"batch", "3"}});
+  EXPECT_EQ(trained_on(8, s), trained(s));
+}
+
+TEST(Trainer, NotANumberInOneProcessStopsAllWithOneMessage) {
+  const Settings s = with({{"parts", "4"}, {"nan-at", "9"}});
+  testing::as_processes(4, [&](Processes& all) {
+    Settings mine = s;
+    if (all.rank() != 2) mine.set("nan-at", "0");
+    TinyTask task(mine);
+    Trainer trainer(task, trainer_options(s), nullptr, nullptr, all);
+    EXPECT_EQ(message_of<Error>([&] { trainer.run(); }),
+              "training stopped at step 9: the loss is NaN; try a smaller --lr or --clip; no checkpoint had been saved");
+  });
+}
+
+TEST(Trainer, ResumesOnAnotherNumberOfProcesses) {
+  const Settings s = with({{"parts", "4"}, {"average", "2"}});
+  const testing::TempFolder temp;
+  const auto session = [&](int processes, int64_t stop_at) {
+    std::vector<float> first;
+    testing::as_processes(processes, [&](Processes& all) {
+      TinyTask task(s);
+      std::optional<RunFolder> run;
+      agree_on_first(all, [&] {
+        run = fs::exists(temp / "run") ? RunFolder::open(temp / "run", find_tiny)
+                                       : RunFolder::create(temp / "run", tiny_spec(), s, task);
+      });
+      StopAfter stop(all.rank() == processes - 1 ? stop_at : 1000);
+      Trainer trainer(task, trainer_options(s), run ? &*run : nullptr, &stop, all);
+      if (run) trainer.resume();
+      trainer.run();
+      if (all.rank() == 0) first = weights(task);
+    });
+    return first;
+  };
+  session(3, 9);
+  session(2, 10);
+  const std::vector<float> resumed = session(4, 1000);
+  const testing::TempFolder whole;
+  TinyTask task(s);
+  RunFolder run = RunFolder::create(whole / "run", tiny_spec(), s, task);
+  Trainer(task, trainer_options(s), &run).run();
+  EXPECT_EQ(resumed, weights(task));
+  EXPECT_EQ(read_text(whole / "run/checkpoints/00000028/optimizer.safetensors"),
+            read_text(temp / "run/checkpoints/00000028/optimizer.safetensors"));
 }
 
 TEST(Trainer, StopsEarly) {

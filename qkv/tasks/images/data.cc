@@ -143,7 +143,8 @@ ImageTaskData::ImageTaskData(const Settings& s, const std::string& assets)
       validation_size_(s.get_integer("validation-size")) {
   if (!assets.empty()) {
     format_ = read_format(assets + kAsset);
-    source_ = format_.source;
+    const std::string& data = s.get_text("data");
+    source_ = data.starts_with('/') ? data : format_.source;
     return;
   }
   source_ = source_of(s.get_text("data"));
@@ -252,6 +253,8 @@ ImageSet ImageTaskData::read_input(const std::string& input) {
   }
   return one;
 }
+
+std::string ImageTaskData::folder() const { return source_ == kShapesSource ? "" : source_; }
 
 void ImageTaskData::save(const std::string& folder) const {
   write_file_atomic(folder + kAsset, to_json(format_).dump(2) + "\n");

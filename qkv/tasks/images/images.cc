@@ -72,7 +72,7 @@ class Images final : public Task {
   void visit(Visitor& see) override { model_->visit(see); }
 
   int64_t batches_in_epoch(int64_t) override { return (data_.train().size() + batch_ - 1) / batch_; }
-  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override;
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) override;
   Metrics validate() override { return figures(run(data_.validation(), false)); }
   Goal goal() const override { return {"accuracy", 1.0}; }
 
@@ -83,6 +83,7 @@ class Images final : public Task {
   std::vector<std::string> examples(int64_t n) override;
   std::vector<Section> report_sections() override;
   void save_assets(const std::string& folder) const override { data_.save(folder); }
+  std::string unnamed_data() const override { return data_.folder(); }
 
  private:
   /// Images `which` of a set as the model reads them; mirrored left to right when asked for.
@@ -102,27 +103,33 @@ class Images final : public Task {
   std::vector<int64_t> order_;  // of the training images in the planned epoch
 };
 
-BatchLoss Images::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
+BatchLoss Images::train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) {
   const ImageSet& train = data_.train();
   if (planned_epoch_ != epoch) {
     order_ = shuffled_indices(train.size(), Rng(seed_).fork(kOrderStream).seed(), static_cast<uint64_t>(epoch));
     planned_epoch_ = epoch;
   }
-  const int64_t begin = batch * batch_, n = std::min(batch_, train.size() - begin), size = train.image_size();
+  const int64_t begin = batch * batch_, whole = std::min(batch_, train.size() - begin), size = train.image_size();
+  std::vector<int64_t> which;  // images have as many tokens each
+  for (const int64_t k : balanced_part(std::vector<int64_t>(static_cast<size_t>(whole), 1), part.index, part.count)) {
+    which.push_back(order_[static_cast<size_t>(begin + k)]);
+  }
+  if (which.empty()) return {};
+  const auto n = static_cast<int64_t>(which.size());
   Tensor images = Tensor::empty({n, train.channels, train.height, train.width});
   const std::span<float> out(images.f32(), static_cast<size_t>(n * size));
   const uint64_t seed = Rng(seed_).fork(kAugmentationStream).seed();
   std::vector<int64_t> targets;
-  for (int64_t k = 0; k < n; ++k)
-    targets.push_back(train.labels[static_cast<size_t>(order_[static_cast<size_t>(begin + k)])]);
+  for (const int64_t i : which) targets.push_back(train.labels[static_cast<size_t>(i)]);
   parallel_blocks(n, kPreparedTogether, [&](int64_t from, int64_t to) {
     for (int64_t k = from; k < to; ++k) {
-      const int64_t i = order_[static_cast<size_t>(begin + k)];
+      const int64_t i = which[static_cast<size_t>(k)];
       prepare_augmented(train, i, data_.format().statistics, augmentation_, image_rng(seed, epoch, i),
                         out.subspan(static_cast<size_t>(k * size), static_cast<size_t>(size)));
     }
   });
   Rng mixing = image_rng(Rng(seed_).fork(kMixingStream).seed(), epoch, batch);
+  if (part.count > 1) mixing = mixing.fork(static_cast<uint64_t>(part.index));
   const bool mixed = cutmix_ > 0 && mixing.uniform() < cutmix_;
   const double share = mixed ? swap_rectangles(train, mixing, out) : 0;
   const Tensor logits = model_->forward(images, ctx);  // [n, classes]
@@ -161,12 +168,15 @@ Classified Images::run(const ImageSet& set, bool mirrored) const {
   Classified c;
   c.classes = static_cast<int64_t>(data_.format().classes.size());
   c.labels = set.labels;
-  for (int64_t first = 0; first < set.size(); first += kEvaluationBatch) {
-    std::vector<int64_t> which(static_cast<size_t>(std::min(kEvaluationBatch, set.size() - first)));
-    std::iota(which.begin(), which.end(), first);
-    Tensor p = probabilities(prepared(set, which, false));
-    if (mirrored) p = affine(p + probabilities(prepared(set, which, true)), 0.5);
-    const std::vector<float> values = p.to_vector();
+  const int64_t batches = (set.size() + kEvaluationBatch - 1) / kEvaluationBatch;
+  for (const std::vector<float>& values : share_out<std::vector<float>>(processes(), batches, [&](int64_t batch) {
+         const int64_t first = batch * kEvaluationBatch;
+         std::vector<int64_t> which(static_cast<size_t>(std::min(kEvaluationBatch, set.size() - first)));
+         std::iota(which.begin(), which.end(), first);
+         Tensor p = probabilities(prepared(set, which, false));
+         if (mirrored) p = affine(p + probabilities(prepared(set, which, true)), 0.5);
+         return p.to_vector();
+       })) {
     c.probabilities.insert(c.probabilities.end(), values.begin(), values.end());
   }
   return c;

@@ -7,10 +7,12 @@
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/data/batching.h"
 #include "qkv/data/generated_knowledge.h"
 #include "qkv/ops/ops.h"
 #include "qkv/tasks/knowledge/data.h"
 #include "qkv/tasks/knowledge/report.h"
+#include "qkv/tasks/hypotheses.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv {
@@ -32,8 +34,14 @@ class Knowledge final : public Task {
   void visit(Visitor& see) override { model_.visit(see); }
 
   int64_t batches_in_epoch(int64_t) override { return (data_.examples_in_epoch() + batch_ - 1) / batch_; }
-  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override {
-    return language_loss(model_, data_.examples(epoch, batch * batch_, batch_), ctx, span_weight_);
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) override {
+    std::vector<LanguageExample> all = data_.examples(epoch, batch * batch_, batch_), some;
+    std::vector<int64_t> costs;
+    for (const LanguageExample& e : all) costs.push_back(static_cast<int64_t>(e.input.size()));
+    for (const int64_t i : balanced_part(costs, part.index, part.count)) {
+      some.push_back(std::move(all[static_cast<size_t>(i)]));
+    }
+    return language_loss(model_, some, ctx, span_weight_);
   }
   Metrics validate() override;
   Goal goal() const override {
@@ -57,6 +65,9 @@ class Knowledge final : public Task {
  private:
   std::vector<std::vector<Hypothesis>> answers(std::span<const std::string> questions, const DecodeOptions& options,
                                                const std::vector<int64_t>& beginning = {}) const;
+  /// Of questions decoded at once.
+  std::vector<std::vector<Hypothesis>> answered(std::span<const std::string> questions, const DecodeOptions& options,
+                                                const std::vector<int64_t>& beginning) const;
   std::vector<std::string> best_answers(const std::vector<Fact>& facts) const;
   std::vector<AskedPerson> asked(const std::vector<Fact>& facts) const;
   /// What the first character of each answer is read from.
@@ -75,32 +86,42 @@ std::vector<std::vector<Hypothesis>> Knowledge::answers(std::span<const std::str
                                                         const DecodeOptions& options,
                                                         const std::vector<int64_t>& beginning) const {
   const NoGrad no_grad;
+  const auto batches = static_cast<int64_t>((questions.size() + kDecodedAtOnce - 1) / kDecodedAtOnce);
   std::vector<std::vector<Hypothesis>> all;
-  for (size_t first = 0; first < questions.size(); first += kDecodedAtOnce) {
-    const auto part = questions.subspan(first, std::min(kDecodedAtOnce, questions.size() - first));
-    std::vector<std::vector<int64_t>> prompts;
-    SearchOptions how{.end = CharVocabulary::kMask,
-                      .first = {},
-                      .beam = options.beam,
-                      .n_best = options.n_best,
-                      .length_penalty = options.length_penalty,
-                      .max_lengths = {}};
-    how.forced = beginning;
-    for (const std::string& q : part) {
-      prompts.push_back(question_prompt(q, data_.vocabulary(), "'" + q + "'", missing_));
-      how.first.push_back(CharVocabulary::kMask);
-      const int64_t room = block_ - static_cast<int64_t>(prompts.back().size()) + 1;
-      if (room < 2) {
-        throw ConfigError("'" + q + "' has " + std::to_string(prompts.back().size() - 1) +
-                          " characters, which leaves no room for an answer: the model reads " + std::to_string(block_));
-      }
-      how.max_lengths.push_back(options.max_length > 0 ? std::min(options.max_length, room)
-                                                       : std::min(kLongestAnswer, room));
-    }
-    const auto decoder = model_.start(prompts);
-    for (auto& found : search(*decoder, how)) all.push_back(std::move(found));
+  for (auto& found : share_out<std::vector<std::vector<Hypothesis>>>(processes(), batches, [&](int64_t batch) {
+         const size_t first = static_cast<size_t>(batch) * kDecodedAtOnce;
+         return answered(questions.subspan(first, std::min(kDecodedAtOnce, questions.size() - first)), options,
+                         beginning);
+       })) {
+    for (auto& hypotheses : found) all.push_back(std::move(hypotheses));
   }
   return all;
+}
+
+std::vector<std::vector<Hypothesis>> Knowledge::answered(std::span<const std::string> questions,
+                                                         const DecodeOptions& options,
+                                                         const std::vector<int64_t>& beginning) const {
+  std::vector<std::vector<int64_t>> prompts;
+  SearchOptions how{.end = CharVocabulary::kMask,
+                    .first = {},
+                    .beam = options.beam,
+                    .n_best = options.n_best,
+                    .length_penalty = options.length_penalty,
+                    .max_lengths = {}};
+  how.forced = beginning;
+  for (const std::string& q : questions) {
+    prompts.push_back(question_prompt(q, data_.vocabulary(), "'" + q + "'", missing_));
+    how.first.push_back(CharVocabulary::kMask);
+    const int64_t room = block_ - static_cast<int64_t>(prompts.back().size()) + 1;
+    if (room < 2) {
+      throw ConfigError("'" + q + "' has " + std::to_string(prompts.back().size() - 1) +
+                        " characters, which leaves no room for an answer: the model reads " + std::to_string(block_));
+    }
+    how.max_lengths.push_back(options.max_length > 0 ? std::min(options.max_length, room)
+                                                     : std::min(kLongestAnswer, room));
+  }
+  const auto decoder = model_.start(prompts);
+  return search(*decoder, how);
 }
 
 std::vector<std::string> Knowledge::best_answers(const std::vector<Fact>& facts) const {
@@ -111,7 +132,7 @@ std::vector<std::string> Knowledge::best_answers(const std::vector<Fact>& facts)
 }
 
 Metrics Knowledge::figures(const std::vector<Fact>& facts, const std::string& file) const {
-  const MeanLoss loss = mean_loss(model_, data_.question_examples(facts, file, missing_));
+  const MeanLoss loss = mean_loss(model_, data_.question_examples(facts, file, missing_), processes());
   const Matches matches = count_matches(best_answers(facts), facts);
   return {{"loss", loss.mean()}, {"exact_match", matches.percent() / 100}};
 }
@@ -121,7 +142,7 @@ Metrics Knowledge::validate() {
   // Without a held-out slice, what is left to watch is how well the training pairs are known.
   const Metrics asked = figures(c.held.empty() ? c.train : c.held, c.train_file);
   if (!data_.pretraining()) return asked;
-  const MeanLoss reading = mean_loss(model_, data_.fixed_examples(kFixedDocuments));
+  const MeanLoss reading = mean_loss(model_, data_.fixed_examples(kFixedDocuments), processes());
   return {{"loss", reading.mean()}, {"answer_loss", asked[0].second}, {"exact_match", asked[1].second}};
 }
 

@@ -11,6 +11,7 @@
 #include "qkv/data/bleu.h"
 #include "qkv/ops/ops.h"
 #include "qkv/tasks/candidates.h"
+#include "qkv/tasks/hypotheses.h"
 #include "qkv/tasks/translate/alignment.h"
 #include "qkv/tasks/translate/data.h"
 #include "qkv/tasks/translate/examples.h"
@@ -78,7 +79,7 @@ class Translate final : public Task {
     plan(epoch);
     return static_cast<int64_t>(batches_.size());
   }
-  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx) override;
+  BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) override;
   Metrics validate() override;
   Goal goal() const override {
     constexpr double kPerfect = 99.99;  // but for rounding
@@ -126,16 +127,21 @@ void Translate::plan(int64_t epoch) {
   planned_epoch_ = epoch;
 }
 
-BatchLoss Translate::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
+BatchLoss Translate::train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) {
   plan(epoch);
-  const std::vector<int64_t>& pairs = batches_[static_cast<size_t>(batch)];
+  const std::vector<int64_t>& whole = batches_[static_cast<size_t>(batch)];
+  const EncodedPairs& encoded = data_.train();
+  std::vector<int64_t> costs, pairs;
+  for (const int64_t i : whole) costs.push_back(encoded.source.length(i) + encoded.target.length(i) + 1);
+  for (const int64_t i : balanced_part(costs, part.index, part.count)) pairs.push_back(whole[static_cast<size_t>(i)]);
+  if (pairs.empty()) return {};
   PairBatch b;
   if (data_.samples()) {
     std::vector<int64_t> all(pairs.size());
     std::iota(all.begin(), all.end(), int64_t{0});
     b = batch_of(data_.sampled(pairs, epoch), all);
   } else {
-    b = batch_of(data_.train(), pairs);
+    b = batch_of(encoded, pairs);
   }
   if (forcing_ < 1) {
     Rng rng = Rng(ctx.next_seed()).fork(kForcingStream);
@@ -150,13 +156,17 @@ BatchLoss Translate::train_batch(int64_t epoch, int64_t batch, Context& ctx) {
 Likelihood Translate::likelihood(const ParallelSet& set) const {
   const NoGrad no_grad;
   const EncodedPairs pairs = data_.encode(set);
+  const auto batches = plan_batches_in_order(pairs.costs(), {.tokens = batch_tokens_});
+  using Part = std::tuple<double, int64_t>;
   Likelihood sum;
-  for (const auto& which : plan_batches_in_order(pairs.costs(), {.tokens = batch_tokens_})) {
-    const PairBatch b = batch_of(pairs, which);
-    Context ctx;
-    const double loss = cross_entropy(model_->forward(b.source, b.inputs, ctx), b.targets).item();
-    sum.nats += loss * static_cast<double>(b.targets.size());
-    sum.tokens += static_cast<int64_t>(b.targets.size());
+  for (const auto& [nats, tokens] : share_out<Part>(processes(), static_cast<int64_t>(batches.size()), [&](int64_t i) {
+         const PairBatch b = batch_of(pairs, batches[static_cast<size_t>(i)]);
+         Context ctx;
+         const double loss = cross_entropy(model_->forward(b.source, b.inputs, ctx), b.targets).item();
+         return Part{loss * static_cast<double>(b.targets.size()), static_cast<int64_t>(b.targets.size())};
+       })) {
+    sum.nats += nats;
+    sum.tokens += tokens;
   }
   // The end of a sentence counts as a word, as it does as a token.
   for (const std::string& line : set.target) sum.words += static_cast<int64_t>(words_of_line(line).size()) + 1;
@@ -174,8 +184,10 @@ std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources,
     some.push_back(i);
     costs.push_back((sources.length(i) + 1) * options.beam);
   }
-  for (const auto& which : plan_batches_in_order(costs, {.tokens = kDecodingTokens})) {
-    std::vector<std::vector<int64_t>> batch;
+  const auto batches = plan_batches_in_order(costs, {.tokens = kDecodingTokens});
+  using Part = std::vector<std::vector<Hypothesis>>;
+  std::vector<Part> parts = share_out<Part>(processes(), static_cast<int64_t>(batches.size()), [&](int64_t batch) {
+    std::vector<std::vector<int64_t>> inputs;
     SearchOptions how{.begin = kBeginId,
                       .end = kEndId,
                       .beam = options.beam,
@@ -183,16 +195,18 @@ std::vector<std::vector<Hypothesis>> Translate::decode(const RaggedIds& sources,
                       .length_penalty = options.length_penalty,
                       .forced = beginning,
                       .max_lengths = {}};
-    for (const int64_t k : which) {
+    for (const int64_t k : batches[static_cast<size_t>(batch)]) {
       const auto source = sources[some[static_cast<size_t>(k)]];
-      batch.emplace_back(source.begin(), source.end());
+      inputs.emplace_back(source.begin(), source.end());
       const auto own = static_cast<int64_t>(source.size()) * 3 / 2 + kExtraLength;
       how.max_lengths.push_back(options.max_length > 0 ? options.max_length : own);
     }
-    const auto decoder = model_->start(TokenBatch(batch));
-    auto part = search(*decoder, how);
-    for (size_t k = 0; k < which.size(); ++k) {
-      found[static_cast<size_t>(some[static_cast<size_t>(which[k])])] = std::move(part[k]);
+    const auto decoder = model_->start(TokenBatch(inputs));
+    return search(*decoder, how);
+  });
+  for (size_t b = 0; b < batches.size(); ++b) {
+    for (size_t k = 0; k < batches[b].size(); ++k) {
+      found[static_cast<size_t>(some[static_cast<size_t>(batches[b][k])])] = std::move(parts[b][k]);
     }
   }
   return found;

@@ -1,0 +1,175 @@
+// Subtrees inside a process, then one stretch of the numbers for each process.
+#include "qkv/dist/tree_sum.h"
+
+#include <algorithm>
+
+#include "qkv/base/error.h"
+#include "qkv/base/parallel.h"
+#include "qkv/dist/pack.h"
+
+namespace qkv {
+namespace {
+
+constexpr int64_t kBlock = 1 << 15;  // numbers a thread adds at a time
+
+void add_numbers(float* to, const float* from, int64_t n) {
+  parallel_blocks(n, kBlock, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+  });
+}
+
+/// Adds `from` to `to`, tensor by tensor; what only one of them has is that one's.
+void merge(std::vector<Tensor>& to, std::vector<Tensor>& from) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (!from[i].defined()) continue;
+    if (!to[i].defined()) {
+      to[i] = from[i];
+      continue;
+    }
+    if (!to[i].owns_memory_alone()) to[i] = to[i].clone();
+    add_numbers(to[i].f32(), from[i].f32(), to[i].numel());
+  }
+}
+
+bool siblings(int64_t begin, int64_t middle, int64_t end) {
+  const int64_t n = middle - begin;
+  return end - middle == n && begin % (2 * n) == 0;
+}
+
+}  // namespace
+
+/// One stretch of the numbers of all subtrees, on the process that sums it.
+struct TreeSum::Chunk {
+  std::vector<Stretch> subtrees;            // by their parts, in order
+  std::vector<float*> numbers;              // of each
+  std::vector<std::vector<uint8_t>> there;  // of each, by tensor: whether it has any
+
+  /// The sum over parts [begin, end) of the `n` numbers from `at` on, which belong to tensor t; null: nothing is there.
+  float* sum(Stretch parts, size_t t, int64_t at, int64_t n) {
+    for (size_t k = 0; k < subtrees.size(); ++k) {
+      if (subtrees[k].begin == parts.begin && subtrees[k].end == parts.end) {
+        return there[k][t] != 0 ? numbers[k] + at : nullptr;
+      }
+    }
+    const int64_t middle = (parts.begin + parts.end) / 2;
+    float* const left = sum({parts.begin, middle}, t, at, n);
+    const float* const right = sum({middle, parts.end}, t, at, n);
+    if (left == nullptr) return const_cast<float*>(right);
+    if (right != nullptr) add_numbers(left, right, n);
+    return left;
+  }
+};
+
+void check_parts(int64_t parts, int processes) {
+  if (parts < 1 || (parts & (parts - 1)) != 0) {
+    throw ConfigError("--parts: " + std::to_string(parts) + " is not a power of two");
+  }
+  if (processes <= parts) return;
+  throw ConfigError("--parts " + std::to_string(parts) + " can be shared by at most " + std::to_string(parts) +
+                    (parts == 1 ? " process" : " processes") + ", and " + std::to_string(processes) +
+                    " were started; start fewer, or a new run with more --parts");
+}
+
+TreeSum::TreeSum(Processes& processes, int64_t parts, const std::vector<Tensor>& like)
+    : processes_(processes), parts_(parts), next_(own().begin), offsets_{0} {
+  check_parts(parts, processes.size());
+  for (const Tensor& t : like) {
+    shapes_.push_back(t.shape());
+    offsets_.push_back(offsets_.back() + t.numel());
+  }
+}
+
+void TreeSum::add(std::vector<Tensor> part) {
+  nodes_.push_back({next_, next_ + 1, std::move(part)});
+  ++next_;
+  while (nodes_.size() > 1) {
+    Node &left = nodes_[nodes_.size() - 2], &right = nodes_.back();
+    if (!siblings(left.begin, left.end, right.end)) break;
+    merge(left.tensors, right.tensors);
+    left.end = right.end;
+    nodes_.pop_back();
+  }
+}
+
+std::vector<Tensor> TreeSum::total() {
+  next_ = own().begin;
+  if (processes_.size() > 1) return combined();
+  std::vector<Tensor> sum = std::move(nodes_.front().tensors);
+  nodes_.clear();
+  return sum;
+}
+
+std::vector<Stretch> TreeSum::subtrees_of(int r) const {
+  const Stretch mine = stretch_of(parts_, r, processes_.size());
+  std::vector<Stretch> trees;
+  for (int64_t begin = mine.begin; begin < mine.end;) {
+    int64_t n = 1;
+    while (begin % (2 * n) == 0 && begin + 2 * n <= mine.end) n *= 2;
+    trees.push_back({begin, begin + n});
+    begin += n;
+  }
+  return trees;
+}
+
+std::vector<Tensor> TreeSum::combined() {
+  const int size = processes_.size();
+  const size_t tensors = shapes_.size();
+  const auto cut = [&](int r) { return stretch_of(offsets_.back(), r, size); };
+  std::vector<std::vector<uint8_t>> here;
+  for (const Node& node : nodes_) {
+    here.emplace_back();
+    for (const Tensor& t : node.tensors) here.back().push_back(t.defined() ? 1 : 0);
+  }
+  Chunk chunk;
+  std::vector<int64_t> give, take, counts;
+  const Stretch mine = cut(processes_.rank());
+  const std::vector<std::string> masks = processes_.gather(packed(here));
+  for (int r = 0; r < size; ++r) {
+    for (auto& mask : unpacked<std::vector<std::vector<uint8_t>>>(masks[static_cast<size_t>(r)])) {
+      chunk.there.push_back(std::move(mask));
+    }
+    const std::vector<Stretch> trees = subtrees_of(r);
+    chunk.subtrees.insert(chunk.subtrees.end(), trees.begin(), trees.end());
+    counts.push_back(cut(r).end - cut(r).begin);
+    give.push_back(static_cast<int64_t>(nodes_.size()) * counts.back());
+    take.push_back(static_cast<int64_t>(trees.size()) * (mine.end - mine.begin));
+  }
+  // Each tensor's part of the numbers [from, to), as (tensor, place in it, how many).
+  const auto each = [&](Stretch s, const auto& work) {
+    for (size_t t = 0; t < tensors; ++t) {
+      const int64_t begin = std::max(s.begin, offsets_[t]), end = std::min(s.end, offsets_[t + 1]);
+      if (begin < end) work(t, begin, end - begin);
+    }
+  };
+  Tensor out = Tensor::empty({static_cast<int64_t>(nodes_.size()) * offsets_.back()});
+  float* to = out.f32();
+  for (int r = 0; r < size; ++r) {
+    for (const Node& node : nodes_) {
+      each(cut(r), [&](size_t t, int64_t at, int64_t n) {
+        if (node.tensors[t].defined()) std::copy_n(node.tensors[t].f32() + (at - offsets_[t]), n, to);
+        to += n;
+      });
+    }
+  }
+  nodes_.clear();
+  const int64_t own = mine.end - mine.begin;
+  Tensor in = Tensor::empty({static_cast<int64_t>(chunk.subtrees.size()) * own});
+  processes_.exchange({out.f32(), static_cast<size_t>(out.numel())}, give,
+                      {in.f32(), static_cast<size_t>(in.numel())}, take);
+  for (size_t k = 0; k < chunk.subtrees.size(); ++k) chunk.numbers.push_back(in.f32() + static_cast<int64_t>(k) * own);
+  Tensor all = Tensor::empty({offsets_.back()});
+  each(mine, [&](size_t t, int64_t at, int64_t n) {
+    const float* const sum = chunk.sum({0, parts_}, t, at - mine.begin, n);
+    if (sum != nullptr) std::copy_n(sum, n, all.f32() + at);
+  });
+  processes_.complete({all.f32(), static_cast<size_t>(all.numel())}, counts);
+  std::vector<Tensor> sum(tensors);
+  for (size_t t = 0; t < tensors; ++t) {
+    const bool there =
+        std::any_of(chunk.there.begin(), chunk.there.end(), [&](const auto& mask) { return mask[t] != 0; });
+    if (there) sum[t] = all.as_strided(shapes_[t], shapes_[t].contiguous_strides(), offsets_[t]);
+  }
+  return sum;
+}
+
+}  // namespace qkv
