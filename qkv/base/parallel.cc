@@ -184,6 +184,7 @@ std::mutex pool_mutex;
 std::shared_ptr<Pool> pool_instance;
 std::atomic<int> pool_size{0};  // of pool_instance, 0 before there is one: asked for by every op, so without a lock
 
+// Asked once: the system's answer takes microseconds, and small ops that start no pool would ask every time.
 int default_threads() {
   static const int n = usable_processors();
   return n;
