@@ -73,9 +73,9 @@ def attention_grad(d_out: Array, q: Array, k: Array, v: Array, *, causal: bool =
                    additive: Optional[Array] = None, offset: Union[int, Numbers] = 0,
                    q_offsets: Optional[Numbers] = None, k_offsets: Optional[Numbers] = None) -> AttentionGradients:
     """Gradients of attention(q, k, v, …), given the gradient d_out of its result (of the result's shape)."""
-    recorded = _qkv.Recorded(q, k, v, (causal, scale, mask, valid_lens, window, bias, softcap, dropout, seed,
-                                       normaliser, score, additive, offset, q_offsets, k_offsets), (True,) * 5)
-    return AttentionGradients(*recorded.backward(d_out))
+    return AttentionGradients(*_qkv.attention_grad(
+        d_out, q, k, v, (causal, scale, mask, valid_lens, window, bias, softcap, dropout, seed, normaliser, score,
+                         additive, offset, q_offsets, k_offsets)))
 
 
 def attention_weights(q: Array, k: Array, *, causal: bool = False, scale: Optional[float] = None,

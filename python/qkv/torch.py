@@ -14,23 +14,8 @@ from qkv import _qkv
 
 __all__ = ["attention", "scaled_dot_product_attention", "sdpa"]
 
-_INPUTS = 5  # q, k, v, bias, additive: what has gradients
-
-
-def _array(t: Tensor) -> Any:
-    """The tensor's memory as an array."""
-    if t.device.type != "cpu":
-        raise _qkv.DTypeError(f"a tensor is on {t.device}; move it to the CPU first")
-    if t.dtype not in (torch.float32, torch.float64, torch.float16):
-        raise _qkv.DTypeError(f"a tensor has dtype {t.dtype}; expected float32, float64 or float16")
-    return t.detach().numpy()
-
-
-def _rule_with(rule: Tuple, bias: Optional[Tensor], additive: Optional[Tensor]) -> Tuple:
-    places = dict(zip(_qkv.rule_names, rule))
-    places["bias"] = None if bias is None else _array(bias)
-    places["additive"] = None if additive is None else _array(additive)
-    return tuple(places.values())
+_qkv.know_torch(torch)
+_CONVERTED = (torch.float16, torch.bfloat16)  # to float32 at the border, and back
 
 
 class _Attention(torch.autograd.Function):
@@ -38,25 +23,23 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v, bias, additive, rule):
-        rule = _rule_with(rule, bias, additive)
-        if not any(ctx.needs_input_grad[:_INPUTS]):
-            return torch.from_numpy(_qkv.attention(_array(q), _array(k), _array(v), rule))
-        wanted = tuple(ctx.needs_input_grad[:_INPUTS])
-        ctx.recorded = _qkv.Recorded(_array(q), _array(k), _array(v), rule, wanted)
-        out = torch.from_numpy(ctx.recorded.out())
-        ctx.rule, ctx.wanted = rule, wanted
-        ctx.save_for_backward(q, k, v, bias, additive, out)  # torch then notices when one is changed in place
+        out, lse = map(torch.from_numpy, _qkv.forward((q, k, v, bias, additive), rule))
+        ctx.rule = rule
+        ctx.save_for_backward(q, k, v, bias, additive, out, lse)  # torch then notices when one is changed in place
         return out
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, d_out):
-        q, k, v = ctx.saved_tensors[:3]
-        recorded, ctx.recorded = ctx.recorded, None
-        if recorded is None:  # retain_graph: the recording was used up by the backward pass before
-            recorded = _qkv.Recorded(_array(q), _array(k), _array(v), ctx.rule, ctx.wanted)
-        grads = recorded.backward(_array(d_out))
-        return (*(None if g is None else torch.from_numpy(g) for g in grads), None)
+        return (_backward_once if torch.is_grad_enabled() else _backward)(ctx, d_out)
+
+
+def _backward(ctx: Any, d_out: Tensor) -> Tuple[Optional[Tensor], ...]:
+    saved = ctx.saved_tensors
+    grads = _qkv.backward(d_out, saved[:5], saved[5:], ctx.rule, ctx.needs_input_grad[:5])
+    return (*(None if g is None else torch.from_numpy(g) for g in grads), None)
+
+
+_backward_once = torch.autograd.function.once_differentiable(_backward)  # with create_graph=True
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: Optional[float] = None,
@@ -68,17 +51,32 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: O
 
     q [B, H, Lq, D], k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv] → [B, H, Lq, Dv]; shapes and arguments as for qkv.attention.
     """
-    as_array = lambda x: x.detach().numpy() if isinstance(x, Tensor) else x  # noqa: E731
-    rule = (causal, scale, as_array(mask), as_array(valid_lens), window, None, softcap, dropout, seed, normaliser,
-            score, None, as_array(offset), as_array(q_offsets), as_array(k_offsets))
-    return _Attention.apply(q, k, v, bias, additive, rule)
+    rule = _qkv.Rule((causal, scale, mask, valid_lens, window, None, softcap, dropout, seed, normaliser, score,
+                      None if additive is None else additive.detach(), offset, q_offsets, k_offsets))
+    inputs = (q, k, v, bias, additive)
+    if getattr(q, "dtype", None) in _CONVERTED:
+        inputs = tuple(None if t is None else t.float() for t in inputs)
+    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in inputs):
+        out = _Attention.apply(*inputs, rule)
+    else:
+        out = torch.from_numpy(_qkv.forward(inputs, rule)[0])
+    return out.to(q.dtype) if inputs[0] is not q else out
 
 
 def _four_axes(t: Tensor) -> Tensor:
     """[…, L, D] as [B, H, L, D]: missing axes are 1, more than two before L and D become one batch."""
-    if t.dim() > 4:
-        return t.flatten(0, t.dim() - 4)
-    return t.reshape((1,) * (4 - t.dim()) + tuple(t.shape))
+    axes = t.dim()
+    if axes == 4:
+        return t
+    return t.flatten(0, axes - 4) if axes > 4 else t.reshape((1,) * (4 - axes) + tuple(t.shape))
+
+
+def _broadcast(query: Tensor, key: Tensor, value: Tensor, heads: bool) -> Tuple[Tensor, Tensor, Tensor]:
+    """All with the same axes before L and E, or, with `heads`, before the heads."""
+    own = 3 if heads else 2
+    leading = torch.broadcast_shapes(*(t.shape[:-own] for t in (query, key, value)))  # torch's own error
+    query, key, value = (t.expand(*leading, *t.shape[-own:]) for t in (query, key, value))
+    return query, key, value
 
 
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
@@ -92,26 +90,27 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     if is_causal and attn_mask is not None:
         raise _qkv.ConfigError("scaled_dot_product_attention: attn_mask and is_causal cannot be combined")
-    if query.dim() < 2 or key.dim() < 2 or value.dim() < 2:
-        raise _qkv.ShapeError("scaled_dot_product_attention: expected […, L, E], […, S, E], […, S, Ev]")
-    if query.dim() != key.dim() or key.dim() != value.dim() or query.shape[:-3] != key.shape[:-3]:
-        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
-        query, key, value = (t.expand(*leading, *t.shape[-2:]) for t in (query, key, value))
-    if query.dim() > 2 and query.shape[-3] != key.shape[-3] and not enable_gqa:
-        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])  # torch's own error
-        query, key, value = (t.expand(*leading, *t.shape[-2:]) for t in (query, key, value))
-    if attn_mask is not None and query.dim() > 4:
-        whole = (*query.shape[:-1], key.shape[-2])
-        attn_mask = attn_mask.expand(whole).flatten(0, query.dim() - 4)
-    if attn_mask is not None and attn_mask.shape[-1] != key.shape[-2]:
+    axes = query.dim()
+    if min(axes, key.dim(), value.dim()) < (3 if enable_gqa else 2):
+        expected = "[…, H, L, E], […, Hkv, S, E], […, Hkv, S, Ev]" if enable_gqa else "[…, L, E], […, S, E], […, S, Ev]"
+        raise _qkv.ShapeError(f"scaled_dot_product_attention: expected {expected}")
+    own = 3 if enable_gqa else 2
+    if not query.shape[:-own] == key.shape[:-own] == value.shape[:-own]:
+        query, key, value = _broadcast(query, key, value, enable_gqa)
+        axes = query.dim()
+    mask = bias = None
+    if attn_mask is not None:
         # qkv would hide the keys beyond a shorter mask; torch has no such rule.
-        attn_mask = attn_mask.expand(*attn_mask.shape[:-1], key.shape[-2])
-    hides = attn_mask is not None and attn_mask.dtype == torch.bool
-    added = None if hides or attn_mask is None else attn_mask.to(query.dtype)
-    out = attention(_four_axes(query), _four_axes(key), _four_axes(value), causal=is_causal,
-                    scale=scale, mask=attn_mask if hides else None, bias=added, dropout=dropout_p,
-                    seed=_seed() if dropout_p > 0 else 0)
-    return out.reshape(*query.shape[:-1], value.shape[-1])
+        if axes > 4 or attn_mask.dim() == 0 or attn_mask.shape[-1] != key.shape[-2]:
+            attn_mask = _four_axes(attn_mask.expand(*query.shape[:-1], key.shape[-2]))
+        if attn_mask.dtype == torch.bool:
+            mask = attn_mask
+        else:
+            bias = attn_mask.to(query.dtype)
+    seed = _seed() if dropout_p > 0 else 0
+    out = attention(_four_axes(query), _four_axes(key), _four_axes(value), causal=is_causal, scale=scale, mask=mask,
+                    bias=bias, dropout=dropout_p, seed=seed)
+    return out if axes == 4 else out.reshape(*query.shape[:-1], value.shape[-1])
 
 
 def _seed() -> int:

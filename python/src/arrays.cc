@@ -6,6 +6,7 @@
 
 #include "dlpack.h"
 #include "errors.h"
+#include "torch_tensors.h"
 
 namespace qkv::python {
 namespace {
@@ -19,6 +20,7 @@ std::string type_name(const py::object& object) { return Py_TYPE(object.ptr())->
 // The object as a NumPy array without a copy: itself, by DLPack, by the buffer protocol or by __array__.
 py::array array_of(const py::object& object, const char* name) {
   if (py::isinstance<py::array>(object)) return py::reinterpret_borrow<py::array>(object);
+  if (is_torch_tensor(object)) return array_of_torch(object, name);
   if (py::hasattr(object, "__dlpack__")) return array_from_dlpack(object, name);
   if (PyObject_CheckBuffer(object.ptr()) != 0 || py::hasattr(object, "__array__")) {
     const py::array made = py::array::ensure(object);
@@ -55,6 +57,13 @@ Tensor adopted(const py::array& a, const char* name) {
 void dtype_error(const std::string& message) { throw DTypeError(message); }
 
 Tensor Borrowed::tensor(const py::object& object, const char* name) {
+  if (is_torch_tensor(object)) {
+    const Tensor t = tensor_of_torch(object, name);
+    if (t.defined()) {
+      kept_.push_back(object);
+      return t;
+    }
+  }
   py::array a = array_of(object, name);
   const bool single = py::isinstance<py::array_t<float>>(a);
   if (!single && !py::isinstance<py::array_t<double>>(a)) {
@@ -96,6 +105,7 @@ py::array to_whole_numbers(const Tensor& tensor) { return to_numpy(tensor).attr(
 std::vector<int64_t> whole_numbers(const py::object& object, const char* name) {
   if (object.is_none()) return {};
   const py::array a = py::isinstance<py::array>(object)   ? py::reinterpret_borrow<py::array>(object)
+                      : is_torch_tensor(object)           ? py::array(array_of_torch(object, name))
                       : py::hasattr(object, "__dlpack__") ? array_from_dlpack(object, name)
                                                           : py::array::ensure(object);
   if (!a) PyErr_Clear();

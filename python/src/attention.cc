@@ -4,10 +4,10 @@
 #include <pybind11/stl.h>
 
 #include <array>
-#include <memory>
 
 #include "errors.h"
 #include "qkv/core/autograd.h"
+#include "qkv/ops/attention_pass.h"
 #include "qkv/ops/ops.h"
 #include "rule.h"
 
@@ -51,14 +51,29 @@ struct Call {
       : rule(rule_of(rule_in, arrays)),
         q(arrays.tensor(q_in, "q")),
         k(arrays.tensor(k_in, "k")),
-        v(arrays.optional(v_in, "v")),
-        rank(q.rank()) {
+        v(arrays.optional(v_in, "v")) {
+    lift();
+  }
+  // inputs: q, k, v, bias, additive.
+  Call(const py::tuple& inputs, const ScoreRule& rule_in)
+      : rule(rule_in),
+        q(arrays.tensor(inputs[0], "q")),
+        k(arrays.tensor(inputs[1], "k")),
+        v(arrays.tensor(inputs[2], "v")) {
+    rule.bias = arrays.optional(inputs[3], "bias");
+    rule.additive = arrays.optional(inputs[4], "additive");
+    lift();
+  }
+  void lift() {
+    rank = q.rank();
     if (k.rank() == rank && (!v.defined() || v.rank() == rank)) {
       q = lifted(q);
       k = lifted(k);
       v = lifted(v);
     }
   }
+  // An array with the axes of the caller's q, such as d_out, with those of q here.
+  Tensor like_q(const Tensor& t) const { return rank == 2 ? lifted(t) : t; }
   bool packed() const { return !rule.q_offsets.empty() || !rule.k_offsets.empty(); }
   py::array result(const Tensor& t, bool heads = false) const {
     return to_numpy(with_axes_of_q(t, rank, heads, packed()), arrays.half());
@@ -76,57 +91,81 @@ py::array attend(const py::object& q, const py::object& k, const py::object& v, 
   return call.result(out);
 }
 
-// A forward pass that backward can follow: keeps the arrays, the result and one number per row.
-class Recorded {
- public:
-  static constexpr size_t kInputs = 5;  // q, k, v, bias, additive
-  using Wanted = std::array<bool, kInputs>;
+// Rows that do not lie side by side are copied here.
+AttentionPass pass_of(const Call& call) {
+  const Release release;
+  return {call.q, call.k, call.v, call.rule};
+}
 
-  Recorded(const py::object& q, const py::object& k, const py::object& v, const py::tuple& rule, const Wanted& wanted)
-      : call_(std::make_unique<Call>(q, k, v, rule)) {
-    Tensor* const inputs[kInputs] = {&call_->q, &call_->k, &call_->v, &call_->rule.bias, &call_->rule.additive};
-    for (size_t i = 0; i < kInputs; ++i) {
-      leaves_[i] = *inputs[i];
-      if (leaves_[i].defined() && wanted[i]) leaves_[i].set_requires_grad(true);
-    }
+// The gradients that `wanted` names, None for the others.
+using Wanted = std::array<bool, 5>;  // q, k, v, bias, additive
+py::tuple gradients(const Call& call, const AttentionPass& pass, const Tensor& d_out, const Wanted& wanted) {
+  if (!(d_out.shape() == pass.out.shape()) || d_out.dtype() != pass.out.dtype()) {
+    throw ShapeError("[attention] d_out is " + std::string(name_of(d_out.dtype())) + " " + d_out.shape().str() +
+                     "; expected the result's " + name_of(pass.out.dtype()) + " " + pass.out.shape().str());
+  }
+  const Tensor* const inputs[] = {&pass.q, &pass.k, &pass.v, &pass.rule.bias, &pass.rule.additive};
+  Tensor grads[wanted.size()];
+  {
     const Release release;
-    out_ = attention(call_->q, call_->k, call_->v, call_->rule);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (!wanted[i] || !inputs[i]->defined()) continue;
+      grads[i] = i < 3 ? Tensor::empty(inputs[i]->shape(), inputs[i]->dtype())
+                       : Tensor::zeros(inputs[i]->shape(), inputs[i]->dtype());
+    }
+    pass.backward(d_out, {grads[0], grads[1], grads[2], grads[3], grads[4]});
   }
+  py::tuple out(wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    out[i] = !grads[i].defined() ? py::object(py::none())
+             : i < 3             ? py::object(call.result(grads[i]))
+                                 : py::object(to_numpy(grads[i], call.arrays.half()));
+  }
+  return out;
+}
 
-  py::array out() const { return call_->result(out_.detach()); }
+py::tuple attend_and_differentiate(const py::object& d_out, const py::object& q, const py::object& k,
+                                   const py::object& v, const py::tuple& rule) {
+  Call call(q, k, v, rule);
+  const Tensor d = call.like_q(call.arrays.tensor(d_out, "d_out"));
+  AttentionPass pass = pass_of(call);
+  {
+    const Release release;
+    pass.forward(true);
+  }
+  return gradients(call, pass, d, {true, true, true, true, true});
+}
 
-  // The gradients of the inputs that want one, None for the others.
-  py::tuple backward(const py::object& d_out_in) {
-    if (!out_.defined()) throw Error("[attention] backward was called before; the recording is used up");
+// For an autograd of others: a rule that was read once, without the arrays that have gradients.
+struct Rule {
+  explicit Rule(const py::tuple& values) {
     Borrowed arrays;
-    Tensor d_out = arrays.tensor(d_out_in, "d_out");
-    if (call_->rank == 2) d_out = lifted(d_out);
-    if (!(d_out.shape() == out_.shape()) || d_out.dtype() != out_.dtype()) {
-      throw ShapeError("[attention] d_out is " + std::string(name_of(d_out.dtype())) + " " + d_out.shape().str() +
-                       "; expected the result's " + name_of(out_.dtype()) + " " + out_.shape().str());
-    }
-    {
-      const Release release;
-      if (out_.node() != nullptr) out_.backward(d_out);
-    }
-    py::tuple grads(kInputs);
-    for (size_t i = 0; i < kInputs; ++i) {
-      const Tensor grad = leaves_[i].defined() ? leaves_[i].grad() : Tensor();
-      grads[i] = !grad.defined() ? py::object(py::none())
-                 : i < 3         ? py::object(call_->result(grad))
-                                 : py::object(to_numpy(grad, call_->arrays.half()));
-      leaves_[i] = Tensor();
-    }
-    out_ = Tensor();
-    call_.reset();
-    return grads;
+    rule = rule_of(values, arrays);
+    rule.bias = rule.additive = Tensor();
   }
-
- private:
-  std::unique_ptr<Call> call_;
-  Tensor leaves_[kInputs];
-  Tensor out_;
+  ScoreRule rule;
 };
+
+// inputs: q, k, v, bias, additive. Gives the result, and the number per row that backward needs.
+py::tuple forward(const py::tuple& inputs, const Rule& rule) {
+  const Call call(inputs, rule.rule);
+  AttentionPass pass = pass_of(call);
+  {
+    const Release release;
+    pass.forward(true);
+  }
+  return py::make_tuple(call.result(pass.out), to_numpy(pass.lse));
+}
+
+py::tuple backward(const py::object& d_out, const py::tuple& inputs, const py::tuple& results, const Rule& rule,
+                   const Wanted& wanted) {
+  Call call(inputs, rule.rule);
+  AttentionPass pass = pass_of(call);
+  const Tensor d = call.like_q(call.arrays.tensor(d_out, "d_out"));
+  pass.out = call.like_q(call.arrays.tensor(results[0], "out"));
+  pass.lse = call.arrays.tensor(results[1], "lse");
+  return gradients(call, pass, d, wanted);
+}
 
 py::array weights(const py::object& q, const py::object& k, const py::tuple& rule, const py::object& stage) {
   const Call call(q, k, py::none(), rule);
@@ -175,11 +214,10 @@ void add_attention(py::module_& m) {
   m.def("attention_weights", weights);
   m.def("attention_stats", statistics);
   m.def("masked_softmax", softmax_of);
-  py::class_<Recorded>(m, "Recorded", "A forward pass whose gradients may be asked for once.")
-      .def(py::init<const py::object&, const py::object&, const py::object&, const py::tuple&,
-                    const Recorded::Wanted&>())
-      .def("out", &Recorded::out, "The result.")
-      .def("backward", &Recorded::backward, "The gradients of q, k, v, bias and additive; None where none was wanted.");
+  m.def("attention_grad", attend_and_differentiate);
+  py::class_<Rule>(m, "Rule", "A rule that was read.").def(py::init<const py::tuple&>());
+  m.def("forward", forward);
+  m.def("backward", backward);
 }
 
 }  // namespace qkv::python

@@ -8,6 +8,7 @@
 #include "qkv/kernels/simd_target.h"
 #include "qkv/version.h"
 #include "rule.h"
+#include "torch_tensors.h"
 
 namespace py = pybind11;
 
@@ -23,6 +24,7 @@ PYBIND11_MODULE(_qkv, m) {
   add_training(m);
   add_lab(m);
   add_show(m);
+  add_torch_tensors(m);
   m.def("num_threads", qkv::num_threads);
   m.def("set_num_threads", [](const py::object& n) {
     const int64_t wanted = whole_number_of(n, "n");

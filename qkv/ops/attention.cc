@@ -3,6 +3,7 @@
 
 #include "qkv/base/budget.h"
 #include "qkv/ops/attention_inputs.h"
+#include "qkv/ops/attention_pass.h"
 #include "qkv/ops/ops.h"
 
 namespace qkv {
@@ -30,33 +31,6 @@ ScoreRule settled(const ScoreRule& rule) {
   return r;
 }
 
-// What forward leaves for backward.
-struct Saved {
-  Tensor q, k, v, out, lse;
-  ScoreRule rule;
-};
-
-// Where the gradients go; undefined ones are not computed.
-struct Destinations {
-  Tensor d_q, d_k, d_v, d_bias, d_additive;
-};
-
-void run_backward(const Saved& s, const Tensor& d_out, Destinations to) {
-  dispatch(s.q.dtype(), [&](auto t) {
-    using T = decltype(t);
-    kernels::AttentionGrads<T> grads;
-    grads.out = strided<const T>(s.out, s.rule);
-    grads.lse = row_strided<const T>(s.lse, s.rule);
-    grads.d_out = strided<const T>(d_out, s.rule);
-    grads.d_q = strided<T>(to.d_q, s.rule);
-    grads.d_k = strided<T>(to.d_k, s.rule);
-    grads.d_v = strided<T>(to.d_v, s.rule);
-    grads.d_bias = to.d_bias.defined() ? to.d_bias.data<T>() : nullptr;
-    grads.d_additive = to.d_additive.defined() ? to.d_additive.data<T>() : nullptr;
-    kernels::attention_backward(inputs_of<T>(s.q, s.k, s.v, s.rule), grads);
-  });
-}
-
 }  // namespace
 
 BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape) {
@@ -66,36 +40,62 @@ BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape) {
   return {shape, std::make_shared<const std::vector<uint8_t>>(std::move(values))};
 }
 
-Tensor attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const ScoreRule& rule_in) {
+AttentionPass::AttentionPass(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const ScoreRule& rule_in) {
   check_defined(kOp, v_in);
-  const AttentionDims n = dims_of(q_in, k_in, v_in, rule_in);
-  const Tensor q = rows_dense(q_in), k = rows_dense(k_in), v = rows_dense(v_in);
-  const ScoreRule rule = settled(rule_in);
+  dims_of(q_in, k_in, v_in, rule_in);
+  q = rows_dense(q_in);
+  k = rows_dense(k_in);
+  v = rows_dense(v_in);
+  rule = settled(rule_in);
+}
+
+void AttentionPass::forward(bool keep_lse) {
+  const AttentionDims n = dims_of(q, k, v, rule);
   Shape out_shape = q.shape();
   out_shape[-1] = n.Dv;
-  Tensor out = Tensor::empty(out_shape, q.dtype());  // [B,H,Lq,Dv]
-  const bool recorded = needs_record({q_in, k_in, v_in, rule_in.bias, rule_in.additive});
-  Tensor lse = recorded ? Tensor::empty(row_shape(n, q, rule), q.dtype()) : Tensor();  // [B,H,Lq]
+  out = Tensor::empty(out_shape, q.dtype());
+  if (keep_lse) lse = Tensor::empty(row_shape(n, q, rule), q.dtype());
   dispatch(q.dtype(), [&](auto t) {
     using T = decltype(t);
     kernels::attention_forward(inputs_of<T>(q, k, v, rule), {strided<T>(out, rule), row_strided<T>(lse, rule)});
   });
-  if (!recorded) return out;
-  // Weights are rebuilt tile by tile from lse, so memory stays linear in length.
-  const Saved saved{q, k, v, out, lse, rule};
-  return record(kOp, out, {q_in, k_in, v_in, rule_in.bias, rule_in.additive}, [=](const Tensor& d_out_in, Grads& d) {
-    const Tensor d_out = rows_dense(d_out_in);
-    const auto wanted = [&](size_t i, const Tensor& like) {
-      return d.wants(i) ? Tensor::empty(like.shape(), like.dtype()) : Tensor();
-    };
-    const Tensor d_q = wanted(0, q), d_k = wanted(1, k), d_v = wanted(2, v);
-    const Tensor d_bias = d.wants(3) ? d.buffer(3) : Tensor();
-    const Tensor d_additive = d.wants(4) ? d.buffer(4) : Tensor();
-    run_backward(saved, d_out, {d_q, d_k, d_v, d_bias, d_additive});
-    if (d_q.defined()) d.add(0, d_q);
-    if (d_k.defined()) d.add(1, d_k);
-    if (d_v.defined()) d.add(2, d_v);
+}
+
+void AttentionPass::backward(const Tensor& d_out_in, AttentionDestinations to) const {
+  const Tensor d_out = rows_dense(d_out_in);
+  dispatch(q.dtype(), [&](auto t) {
+    using T = decltype(t);
+    kernels::AttentionGrads<T> grads;
+    grads.out = strided<const T>(out, rule);
+    grads.lse = row_strided<const T>(lse, rule);
+    grads.d_out = strided<const T>(d_out, rule);
+    grads.d_q = strided<T>(to.d_q, rule);
+    grads.d_k = strided<T>(to.d_k, rule);
+    grads.d_v = strided<T>(to.d_v, rule);
+    grads.d_bias = to.d_bias.defined() ? to.d_bias.data<T>() : nullptr;
+    grads.d_additive = to.d_additive.defined() ? to.d_additive.data<T>() : nullptr;
+    kernels::attention_backward(inputs_of<T>(q, k, v, rule), grads);
   });
+}
+
+Tensor attention(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const ScoreRule& rule_in) {
+  AttentionPass pass(q_in, k_in, v_in, rule_in);
+  const bool recorded = needs_record({q_in, k_in, v_in, rule_in.bias, rule_in.additive});
+  pass.forward(recorded);
+  if (!recorded) return pass.out;
+  // Weights are rebuilt tile by tile from lse, so memory stays linear in length.
+  return record(
+      kOp, pass.out, {q_in, k_in, v_in, rule_in.bias, rule_in.additive}, [pass](const Tensor& d_out, Grads& d) {
+        const auto wanted = [&](size_t i, const Tensor& like) {
+          return d.wants(i) ? Tensor::empty(like.shape(), like.dtype()) : Tensor();
+        };
+        const AttentionDestinations to{wanted(0, pass.q), wanted(1, pass.k), wanted(2, pass.v),
+                                       d.wants(3) ? d.buffer(3) : Tensor(), d.wants(4) ? d.buffer(4) : Tensor()};
+        pass.backward(d_out, to);
+        if (to.d_q.defined()) d.add(0, to.d_q);
+        if (to.d_k.defined()) d.add(1, to.d_k);
+        if (to.d_v.defined()) d.add(2, to.d_v);
+      });
 }
 
 Tensor self_attention(const Tensor& qkv_in, int64_t H, int64_t Hkv, const ScoreRule& rule_in) {
@@ -107,33 +107,25 @@ Tensor self_attention(const Tensor& qkv_in, int64_t H, int64_t Hkv, const ScoreR
   }
   const Tensor qkv = rows_dense(qkv_in);
   const int64_t T = qkv.dim(0), D = qkv.dim(1) / parts;
-  ScoreRule rule = settled(rule_in);
+  ScoreRule rule = rule_in;
   if (rule.q_offsets.empty()) rule.q_offsets = {0, T};
   rule.k_offsets = rule.q_offsets;
   // Heads [first, first + count) of a fused matrix, as a view [T, count, D].
   const auto heads = [=](const Tensor& m, int64_t first, int64_t count) {
     return m.as_strided({T, count, D}, {m.strides()[0], D, 1}, m.storage_offset() + first * D);
   };
-  const Tensor q = heads(qkv, 0, H), k = heads(qkv, H, Hkv), v = heads(qkv, H + Hkv, Hkv);
-  Tensor out = Tensor::empty({T, H, D}, qkv.dtype());
+  AttentionPass pass(heads(qkv, 0, H), heads(qkv, H, Hkv), heads(qkv, H + Hkv, Hkv), rule);
   const bool recorded = needs_record({qkv_in, rule_in.bias});
-  Tensor lse = recorded ? Tensor::empty({T, H}, qkv.dtype()) : Tensor();
-  dispatch(qkv.dtype(), [&](auto t) {
-    using V = decltype(t);
-    kernels::attention_forward(inputs_of<V>(q, k, v, rule), {strided<V>(out, rule), row_strided<V>(lse, rule)});
-  });
-  const Tensor flat = out.as_strided({T, H * D}, {H * D, 1}, 0);
+  pass.forward(recorded);
+  const Tensor flat = pass.out.as_strided({T, H * D}, {H * D, 1}, 0);
   if (!recorded) return flat;
-  const Saved saved{q, k, v, out, lse, rule};
-  return record("self_attention", flat, {qkv_in, rule_in.bias}, [=](const Tensor& d_out_in, Grads& d) {
-    const Tensor d_out = heads(rows_dense(d_out_in), 0, H);
+  return record("self_attention", flat, {qkv_in, rule_in.bias}, [=](const Tensor& d_out, Grads& d) {
     const Tensor d_qkv = Tensor::empty(qkv.shape(), qkv.dtype());
-    run_backward(saved, d_out,
-                 {heads(d_qkv, 0, H),
-                  heads(d_qkv, H, Hkv),
-                  heads(d_qkv, H + Hkv, Hkv),
-                  d.wants(1) ? d.buffer(1) : Tensor(),
-                  {}});
+    pass.backward(heads(rows_dense(d_out), 0, H), {heads(d_qkv, 0, H),
+                                                   heads(d_qkv, H, Hkv),
+                                                   heads(d_qkv, H + Hkv, Hkv),
+                                                   d.wants(1) ? d.buffer(1) : Tensor(),
+                                                   {}});
     d.add(0, d_qkv);
   });
 }
