@@ -56,7 +56,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: O
     inputs = (q, k, v, bias, additive)
     if getattr(q, "dtype", None) in _CONVERTED:
         inputs = tuple(None if t is None else t.float() for t in inputs)
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in inputs):
+    if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in inputs):
         out = _Attention.apply(*inputs, rule)
     else:
         out = torch.from_numpy(_qkv.forward(inputs, rule)[0])
@@ -98,6 +98,11 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if not query.shape[:-own] == key.shape[:-own] == value.shape[:-own]:
         query, key, value = _broadcast(query, key, value, enable_gqa)
         axes = query.dim()
+    if 0 in query.shape[:-2]:
+        return query.sum(-1, keepdim=True).expand(*query.shape[:-1], value.shape[-1])  # empty; qkv has no zero heads
+    if enable_gqa and key.shape[-3] != value.shape[-3]:  # torch repeats each by itself
+        heads = query.shape[-3]
+        key, value = (t.repeat_interleave(heads // max(1, t.shape[-3]), -3) for t in (key, value))
     mask = bias = None
     if attn_mask is not None:
         # qkv would hide the keys beyond a shorter mask; torch has no such rule.
