@@ -86,7 +86,7 @@ class Gradients(unittest.TestCase):
         mask = torch.rand(5, 6) < 0.7
         for rule in [dict(), dict(causal=True), dict(causal=True, offset=1), dict(offset=[0, 2], causal=True),
                      dict(scale=0.7), dict(softcap=2.0), dict(window=2), dict(window=(1, None)), dict(mask=mask),
-                     dict(valid_lens=[4, 0]), dict(normaliser="entmax15"), dict(normaliser="sparsemax"),
+                     dict(valid_lens=[4, 0]), dict(normaliser="entmax15"), dict(normaliser="sparsemax"), dict(normaliser="hard"),
                      dict(dropout=0.3, seed=5), dict(score="dot"), dict(causal=True, softcap=3.0, mask=mask)]:
             for bias_shape in [None, (5, 6), (2, 4, 5, 6), (4, 1, 6)]:
                 bias = None if bias_shape is None else leaf(*bias_shape)
