@@ -1,5 +1,6 @@
 // Attention: the whole case table is verified, then the shapes people use are timed; useful GFLOP/s, share of the
-// FMA peak, and with TRIXIE set the ratio to the best of PyTorch and ONNX Runtime, timed alternating with qkv's.
+// FMA peak, and with TRIXIE set the ratio to the best of PyTorch and ONNX Runtime, timed alternating with qkv's; where
+// the Python there has qkv.torch, what a call through it costs more.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,6 +99,23 @@ struct Rotation {
   std::vector<float> k, v;
 };
 
+const char* const kPython = "qkv.torch";
+
+// A call through Python against one from C++, at the medians.
+struct PythonCost {
+  double share = 0, microseconds = 0;  // of the C++ call's speed that is left; what is added
+  bool small() const { return share >= 0.95 || microseconds <= 15; }
+};
+
+// Takes the calls through Python out of the contestants.
+std::optional<PythonCost> python_cost(std::vector<Contestant>& all) {
+  const auto found = std::find_if(all.begin(), all.end(), [](const Contestant& who) { return who.name == kPython; });
+  if (found == all.end()) return std::nullopt;
+  const double python = found->median(), cpp = all[0].median();
+  all.erase(found);
+  return PythonCost{cpp / python, (python - cpp) * 1e6};
+}
+
 class Bench {
  public:
   Bench(const Options& options, bool quick) : options_(options), quick_(quick) {}
@@ -125,7 +144,8 @@ class Bench {
     std::ifstream file(QKV_BENCH_PEERS "/attention_peers.py");
     const std::string script{std::istreambuf_iterator<char>(file), {}};
     const PythonSetup setup{.root = root, .threads = limits_.threads, .avx2 = options_.target == "AVX2"};
-    for (const char* kind : {"torch", "ort"}) {
+    for (const char* kind : {"torch", "ort", kPython}) {
+      if (kind == kPython && !options_.target.empty()) continue;  // it takes the machine's best
       peers_.push_back(std::make_unique<PeerProcess>(
           python_command(setup, blas_builds(setup).front(), script, {kind, std::to_string(limits_.threads)})));
     }
@@ -193,8 +213,9 @@ class Bench {
     }
   }
 
-  void report(const std::string& name, double flops, double bytes, const std::vector<Contestant>& all,
+  void report(const std::string& name, double flops, double bytes, std::vector<Contestant> all,
               const std::vector<double>& reading) const {
+    const std::optional<PythonCost> python = python_cost(all);
     const std::vector<double> ratio = ratios(all);
     const std::vector<double> share = reading.empty() ? reading : ratios(reading, all[0].seconds);
     const double best = all[0].best();
@@ -210,6 +231,7 @@ class Bench {
       }
       if (!ratio.empty()) row["ratio"] = spread(ratio);
       if (!share.empty()) row["share_of_read_bandwidth"] = spread(share);
+      if (python) row[kPython] = {{"speed", python->share}, {"us_more", python->microseconds}, {"ok", python->small()}};
       std::printf("%s\n", row.dump().c_str());
     } else {
       std::printf("%-44s %7d %10.4f", name.c_str(), limits_.threads, best * 1e3);
@@ -222,6 +244,10 @@ class Bench {
       if (!ratio.empty()) {
         std::printf("   %5.2f [%.2f, %.2f]  ", ratio[ratio.size() / 2], ratio.front(), ratio.back());
         for (size_t i = 1; i < all.size(); ++i) std::printf("  %s %.4f", all[i].name.c_str(), all[i].best() * 1e3);
+      }
+      if (python) {
+        std::printf("   %s %+.1f us, %.0f%% of C++%s", kPython, python->microseconds, 100 * python->share,
+                    python->small() ? "" : ": MORE THAN 5% AND 15 us");
       }
       std::printf("\n");
     }

@@ -1,6 +1,6 @@
-"""Attention in PyTorch or ONNX Runtime, timed on demand: bench_attention starts it and asks over a pipe.
+"""Attention in PyTorch, ONNX Runtime or qkv.torch, timed on demand: bench_attention starts it and asks over a pipe.
 
-usage: OMP_NUM_THREADS=N python3 attention_peers.py torch|ort
+usage: OMP_NUM_THREADS=N python3 attention_peers.py torch|ort|qkv.torch
 
 Requests, one per line, answered with one JSON line each:
   case {"pass": "forward" | "both", "B":, "H":, "Lq":, "Lk":, "D":, "causal":, "lens": [..], "sets":}
@@ -22,7 +22,12 @@ os.dup2(2, 1)  # whatever a library prints must not mix with the answers
 
 def torch_case(c):
     import torch
-    from torch.nn.functional import scaled_dot_product_attention as sdpa
+    if KIND == "torch":
+        from torch.nn.functional import scaled_dot_product_attention as sdpa
+    else:
+        import qkv
+        from qkv.torch import scaled_dot_product_attention as sdpa
+        qkv.set_num_threads(int(THREADS))
     torch.set_num_threads(int(THREADS))
     shape_q, shape_k = (c["B"], c["H"], c["Lq"], c["D"]), (c["B"], c["H"], c["Lk"], c["D"])
     both = c["pass"] == "both"
@@ -44,7 +49,7 @@ def torch_case(c):
         q.grad = k.grad = v.grad = None
         sdpa(q, k, v, attn_mask=mask, is_causal=c["causal"]).backward(d_out)
 
-    return {"torch": fused}
+    return {KIND: fused}
 
 
 def ort_session(nodes, inputs, output, constants=()):
@@ -134,7 +139,7 @@ for line in sys.stdin:
     if verb == "case":
         ways = {}  # frees the last case before the next is made
         kept.clear()
-        ways = (torch_case if KIND == "torch" else ort_case)(json.loads(rest))
+        ways = (ort_case if KIND == "ort" else torch_case)(json.loads(rest))
         answer = list(ways)
     else:
         name, _, times = rest.rpartition(" ")

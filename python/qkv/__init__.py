@@ -37,4 +37,10 @@ from qkv._runs import (
 from qkv._runs import open_run as open  # noqa: A004
 from qkv._show import Attention, AttentionView, show
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [
+    "__version__", "alibi_bias", "alibi_slopes", "Attention", "attention", "attention_grad", "attention_stats",
+    "attention_weights", "AttentionGradients", "AttentionStatistics", "AttentionView", "compare", "Comparison",
+    "ConfigError", "DTypeError", "Error", "experiments", "explain", "Explanation", "IoError", "lab", "LabResult",
+    "masked_softmax", "num_threads", "open", "Prediction", "release_memory", "rotary", "Run", "set_num_threads",
+    "ShapeError", "show", "sinusoidal_positions", "tasks", "Trace", "train",
+]

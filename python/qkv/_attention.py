@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
-import numpy as np
+from numpy.typing import NDArray
 
 from qkv import _qkv
 
@@ -15,21 +15,21 @@ Window = Union[int, Tuple[Optional[int], Optional[int]], None]
 class AttentionGradients(NamedTuple):
     """Gradients of the inputs of attention(), each of its input's shape; None for what was not given."""
 
-    q: np.ndarray
-    k: np.ndarray
-    v: np.ndarray
-    bias: Optional[np.ndarray]
-    additive: Optional[np.ndarray]
+    q: NDArray[Any]
+    k: NDArray[Any]
+    v: NDArray[Any]
+    bias: Optional[NDArray[Any]]
+    additive: Optional[NDArray[Any]]
 
 
 class AttentionStatistics(NamedTuple):
     """Statistics of each row of weights, arrays [B, H, Lq] (packed: [Tq, H])."""
 
-    lse: np.ndarray  # log Σ exp z; of other normalisers than softmax, their threshold
-    entropy: np.ndarray  # nats
-    max_weight: np.ndarray
-    argmax: np.ndarray  # the key of the largest weight, -1 where a query sees none
-    mean_distance: np.ndarray  # Σ weight·|i + offset - j|
+    lse: NDArray[Any]  # log Σ exp z; of other normalisers than softmax, their threshold
+    entropy: NDArray[Any]  # nats
+    max_weight: NDArray[Any]
+    argmax: NDArray[Any]  # the key of the largest weight, -1 where a query sees none
+    mean_distance: NDArray[Any]  # Σ weight·|i + offset - j|
 
 
 def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: Optional[float] = None,
@@ -37,7 +37,7 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: Opti
               bias: Optional[Array] = None, softcap: Optional[float] = None, dropout: float = 0.0, seed: int = 0,
               normaliser: str = "softmax", score: str = "scaled-dot", additive: Optional[Array] = None,
               offset: Union[int, Numbers] = 0, q_offsets: Optional[Numbers] = None,
-              k_offsets: Optional[Numbers] = None) -> np.ndarray:
+              k_offsets: Optional[Numbers] = None) -> NDArray[Any]:
     """normaliser(q kᵀ·scale) v, in memory linear in the length.
 
     q [B, H, Lq, D], k [B, Hkv, Lk, D], v [B, Hkv, Lk, Dv] → [B, H, Lq, Dv], where H is a multiple of Hkv;
@@ -82,7 +82,7 @@ def attention_weights(q: Array, k: Array, *, causal: bool = False, scale: Option
                       mask: Optional[Array] = None, valid_lens: Optional[Numbers] = None, window: Window = None,
                       bias: Optional[Array] = None, softcap: Optional[float] = None, normaliser: str = "softmax",
                       score: str = "scaled-dot", additive: Optional[Array] = None, offset: Union[int, Numbers] = 0,
-                      stage: str = "weights") -> np.ndarray:
+                      stage: str = "weights") -> NDArray[Any]:
     """The weights [B, H, Lq, Lk] of attention(q, k, …), computed again; without heads [B, Lq, Lk].
 
     stage: "weights", or what comes before: "raw" (scale·q·k), "capped" (after the softcap), "biased" (after bias and
@@ -104,7 +104,7 @@ def attention_stats(q: Array, k: Array, *, causal: bool = False, scale: Optional
                q_offsets, k_offsets)))
 
 
-def masked_softmax(x: Array, valid_lens: Optional[Numbers] = None) -> np.ndarray:
+def masked_softmax(x: Array, valid_lens: Optional[Numbers] = None) -> NDArray[Any]:
     """softmax over the last axis of x [B, Lq, Lk]; weights at positions ≥ the valid length ([B] or [B, Lq]) are 0.
 
     A length of 0 gives a row of zeros.
@@ -112,12 +112,12 @@ def masked_softmax(x: Array, valid_lens: Optional[Numbers] = None) -> np.ndarray
     return _qkv.masked_softmax(x, valid_lens)
 
 
-def sinusoidal_positions(n: int, d: int) -> np.ndarray:
+def sinusoidal_positions(n: int, d: int) -> NDArray[Any]:
     """P [n, d]: P[i, 2j] = sin(i / 10000^(2j/d)), P[i, 2j+1] = cos of the same."""
     return _qkv.sinusoidal_positions(n, d)
 
 
-def rotary(x: Array, positions: Numbers, base: float = 10000.0) -> np.ndarray:
+def rotary(x: Array, positions: Numbers, base: float = 10000.0) -> NDArray[Any]:
     """x [T, H, D] with the pair (x_j, x_{j+D/2}) of row t turned by the angle positions[t]·base^(-2j/D)."""
     return _qkv.rotary(x, positions, base)
 
@@ -127,7 +127,7 @@ def alibi_slopes(heads: int) -> list[float]:
     return _qkv.alibi_slopes(heads)
 
 
-def alibi_bias(heads: int, Lq: int, Lk: int, offset: int = 0) -> np.ndarray:
+def alibi_bias(heads: int, Lq: int, Lk: int, offset: int = 0) -> NDArray[Any]:
     """Biases -slope·|i + offset - j| [heads, Lq, Lk], for attention(…, bias=…)."""
     return _qkv.alibi_bias(heads, Lq, Lk, offset)
 

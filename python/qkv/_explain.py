@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional, Union
 
-import numpy as np
+from numpy.typing import NDArray
 
 from qkv import _qkv
 from qkv._attention import Array, Numbers, Window
@@ -15,10 +15,10 @@ class Explanation:
     def __init__(self, explanation: Any):
         self._explanation = explanation
         self.title: str = explanation.title
-        self.steps: Dict[str, np.ndarray] = explanation.values()  # name → matrix, in the order of the computation
+        self.steps: Dict[str, NDArray[Any]] = explanation.values()  # name → matrix, in the order of the computation
         self.formulas: Dict[str, str] = explanation.formulas()  # name → formula; "" of what was given
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> NDArray[Any]:
         return self.steps[name]
 
     def text(self, digits: int = 6) -> str:

@@ -94,7 +94,7 @@ def watcher_of(progress: Union[bool, Callable[[Dict[str, Any]], None]]) -> Itera
     elif progress is not True:
         yield _Watcher(progress)
     else:
-        bar = _Notebook() if _in_notebook() else _Terminal()
+        bar: Union[_Notebook, _Terminal] = _Notebook() if _in_notebook() else _Terminal()
         try:
             yield _Watcher(bar)
         finally:

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union, overload
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qkv import _qkv
 from qkv._progress import watcher_of
@@ -23,7 +24,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _pairs(settings: Dict[str, Any]) -> List[tuple]:
+def _pairs(settings: Dict[str, Any]) -> List[Tuple[str, str]]:
     """train_size=256 is the option --train-size 256; what is None keeps its default."""
     return [(name.replace("_", "-"), _text(value)) for name, value in settings.items() if value is not None]
 
@@ -49,7 +50,7 @@ class Trace:
         """The places with attention: "self"; "encoder", "decoder", "cross"; "alignment"."""
         return list(dict.fromkeys(a.site for a in self.attention))
 
-    def weights(self, site: Optional[str] = None, layer: int = 0, head: Optional[int] = None) -> np.ndarray:
+    def weights(self, site: Optional[str] = None, layer: int = 0, head: Optional[int] = None) -> NDArray[Any]:
         """[heads, queries, keys] of one layer, or [queries, keys] of one of its heads; the first site by default."""
         found = self.layer(site, layer).weights
         return found if head is None else found[head]
@@ -94,7 +95,7 @@ class Run:
         return dict(self._run.settings())
 
     @property
-    def metrics(self) -> Dict[str, np.ndarray]:
+    def metrics(self) -> Dict[str, NDArray[Any]]:
         """The evaluations as columns: step, epoch, train_loss, lr, seconds, and every figure of the validation.
 
         pandas.DataFrame(run.metrics) takes it as it is.
@@ -110,18 +111,18 @@ class Run:
         except FileNotFoundError:
             return None
 
-    def weights(self) -> Dict[str, np.ndarray]:
+    def weights(self) -> Dict[str, NDArray[Any]]:
         """The model's parameters by name, copied."""
         return self._run.parameters()
 
     @overload
-    def predict(self, inputs: str, **options: Any) -> Prediction: ...
+    def predict(self, inputs: str, **options: Any) -> Prediction: ...  # type: ignore[misc]  # a str is a sequence, too
     @overload
     def predict(self, inputs: Sequence[str], **options: Any) -> List[Any]: ...
 
-    def predict(self, inputs, *, beam: int = 1, n_best: int = 1, length_penalty: float = 0.0, max_length: int = 0,
-                align: bool = False, sample: bool = False, temperature: float = 1.0, top_k: int = 0,
-                top_p: float = 1.0, seed: int = 1):
+    def predict(self, inputs: Any, *, beam: int = 1, n_best: int = 1, length_penalty: float = 0.0,
+                max_length: int = 0, align: bool = False, sample: bool = False, temperature: float = 1.0,
+                top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> Any:
         """The best answer to one input, or to each of several, which are computed together.
 
         beam: hypotheses kept, 1 is greedy; n_best: answers for each input, as a list, best first; align: also which

@@ -6,9 +6,10 @@ import html
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qkv import _qkv
 
@@ -22,7 +23,7 @@ class Attention:
     causal: bool
     queries: List[str]
     keys: List[str]
-    weights: np.ndarray
+    weights: NDArray[Any]
 
     def __repr__(self) -> str:
         heads, rows, columns = self.weights.shape
@@ -35,7 +36,7 @@ class Attention:
 class AttentionView:
     """Attention of a model, shown in a notebook; html() is the same as a page of its own."""
 
-    def __init__(self, title: str, sites: List[dict]):
+    def __init__(self, title: str, sites: List[Dict[str, Any]]):
         self._title, self._sites = title, sites
 
     def __repr__(self) -> str:
@@ -111,12 +112,24 @@ def _labels(tokens: Optional[Sequence[str]], count: int, what: str) -> List[str]
     return labels
 
 
-def _array(weights: Any) -> np.ndarray:
+def _layers(layers: List[NDArray[Any]]) -> NDArray[Any]:
+    """Layers as one array: each is [heads, queries, keys], or a batch of one of them."""
+    shapes = {array.shape for array in layers}
+    if len(shapes) != 1:
+        raise _qkv.ShapeError(f"[show] layers of different shapes: {', '.join(str(list(s)) for s in sorted(shapes))}"
+                              if shapes else "[show] no layer given")
+    batch = layers[0].shape[0]
+    if batch != 1:
+        raise _qkv.ShapeError(f"[show] each layer holds {batch} sentences; pick one: [layer[0] for layer in weights]")
+    return np.concatenate(layers)
+
+
+def _array(weights: Any) -> NDArray[Any]:
     """[layers, heads, queries, keys] of an array, a torch tensor, or a list of them, one per layer."""
     if isinstance(weights, (list, tuple)):
-        return np.concatenate([_array(w) for w in weights])
+        return _layers([_array(w) for w in weights])
     detach = getattr(weights, "detach", None)
-    array = np.asarray(detach().cpu() if detach else weights)
+    array = np.asarray(detach().cpu().float() if detach else weights)
     if array.dtype.kind != "f":
         raise _qkv.DTypeError(f"weights have dtype {array.dtype}; expected an array of floats")
     if not 2 <= array.ndim <= 4 or 0 in array.shape:

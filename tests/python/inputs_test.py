@@ -130,6 +130,12 @@ class Taken(unittest.TestCase):
                 if name in names:
                     self.assertEqual(parameter.default, inspect.signature(qkv.attention).parameters[name].default)
 
+    def test_everything_public_is_listed_and_described(self):
+        public = {n for n in dir(qkv) if not n.startswith("_") and not inspect.ismodule(getattr(qkv, n))}
+        self.assertEqual(public | {"__version__"}, set(qkv.__all__))
+        for name in public:
+            self.assertTrue(inspect.getdoc(getattr(qkv, name)), name)
+
     def test_strided_read_only_and_unaligned(self):
         x = draw(2, 6, 5, 8)
         plain = qkv.attention(x, x, x)

@@ -40,6 +40,10 @@ class Show(unittest.TestCase):
         self.assertEqual(data_of(qkv.show(self.weights[0, 0]).html())["sites"][0]["shape"], [1, 1, 4, 5])
         layers = [w[None] for w in self.weights]  # Hugging Face: one [1, heads, q, k] for each layer
         self.assertEqual(data_of(qkv.show(layers).html())["sites"][0]["shape"], [2, 3, 4, 5])
+        for bad, text in [([w[None].repeat(2, 0) for w in self.weights], "each layer holds 2 sentences"),
+                          ([self.weights[0], self.weights[1, :, :2]], "layers of different shapes"), ([], "no layer")]:
+            with self.assertRaisesRegex(qkv.ShapeError, text):
+                qkv.show(bad)
         hostile = qkv.show(self.weights[0, 0], ["</script><script>alert(1)</script>", "b", "c", "d"]).html()
         self.assertNotIn("<script>alert", hostile)
 
