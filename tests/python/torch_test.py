@@ -4,6 +4,7 @@ import unittest
 
 import numpy as np
 import torch
+import torch.utils.checkpoint
 
 import qkv
 import qkv.torch
@@ -69,6 +70,30 @@ class Memory(unittest.TestCase):
         y.add_(1)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             out.sum().backward()
+
+    def test_what_is_saved_is_torchs_to_keep(self):
+        attend = lambda x: qkv.torch.attention(x, x, x, causal=True)
+        x = torch.randn(1, 2, 16, 8, requires_grad=True)
+        expected, = torch.autograd.grad(attend(x).square().sum(), x)
+        again = torch.utils.checkpoint.checkpoint(attend, x, use_reentrant=False)
+        self.assertTrue(torch.equal(torch.autograd.grad(again.square().sum(), x)[0], expected))
+        with torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda t: t):
+            out = attend(x)
+        self.assertTrue(torch.equal(torch.autograd.grad(out.square().sum(), x)[0], expected))
+        out = attend(x)
+        x.data = torch.randn(1, 2, 16, 8)  # the memory that forward read is gone: wrong numbers, but no crash
+        out.sum().backward()
+
+    def test_second_derivatives_are_refused(self):
+        x = torch.randn(1, 2, 3, 4, requires_grad=True)
+        first, = torch.autograd.grad(qkv.torch.attention(x, x, x).square().sum(), x, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "differentiate twice"):
+            first.sum().backward()
+
+    def test_autocast(self):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            x = torch.nn.Linear(8, 8)(torch.randn(1, 2, 3, 8))
+            self.assertEqual(qkv.torch.attention(x, x, x).dtype, torch.bfloat16)
 
     def test_a_graph_that_is_kept(self):
         x = torch.randn(1, 2, 3, 4, requires_grad=True)
