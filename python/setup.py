@@ -24,7 +24,7 @@ def version():
 
 class CMakeBuild(build_ext):
     def build_extension(self, ext):
-        folder = pathlib.Path(self.build_temp).resolve()
+        folder = ROOT / "build" / "pip"  # as deep as the other builds: ccache then knows what they compiled
         target = pathlib.Path(self.get_ext_fullpath(ext.name)).resolve().parent.parent
         options = ["-DCMAKE_BUILD_TYPE=Release", "-DQKV_PYTHON=ON", "-DQKV_EXAMPLES=OFF", "-DQKV_PYTHON_DIR=.",
                    f"-DPython3_EXECUTABLE={sys.executable}"]

@@ -105,7 +105,7 @@ py::tuple gradients(const Call& call, const AttentionPass& pass, const Tensor& d
                      "; expected the result's " + name_of(pass.out.dtype()) + " " + pass.out.shape().str());
   }
   const Tensor* const inputs[] = {&pass.q, &pass.k, &pass.v, &pass.rule.bias, &pass.rule.additive};
-  Tensor grads[wanted.size()];
+  std::array<Tensor, std::tuple_size_v<Wanted>> grads;
   {
     const Release release;
     for (size_t i = 0; i < wanted.size(); ++i) {
