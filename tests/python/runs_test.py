@@ -96,7 +96,8 @@ class Runs(unittest.TestCase):
 
     def test_what_a_callback_raises_stops_and_saves(self):
         def stop(event):
-            raise RuntimeError("enough")
+            if event["kind"] == "evaluation":  # a slow machine tells of steps before
+                raise RuntimeError("enough")
 
         folder = str(self.root / "stopped")
         with self.assertRaisesRegex(RuntimeError, "enough"):
