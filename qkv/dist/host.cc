@@ -38,9 +38,8 @@ std::vector<Peer> gather_peers(Processes& processes) {
 
 int threads_of(const std::vector<Peer>& peers, int rank) {
   const Peer& me = peers[static_cast<size_t>(rank)];
-  const auto sharing = std::count_if(peers.begin(), peers.end(), [&](const Peer& p) {
-    return p.host == me.host && p.processors == me.processors;
-  });
+  const auto sharing = std::count_if(peers.begin(), peers.end(),
+                                     [&](const Peer& p) { return p.host == me.host && p.processors == me.processors; });
   return std::max(1, usable_processors() / static_cast<int>(sharing));
 }
 

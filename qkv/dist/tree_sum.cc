@@ -154,8 +154,8 @@ std::vector<Tensor> TreeSum::combined() {
   nodes_.clear();
   const int64_t own = mine.end - mine.begin;
   Tensor in = Tensor::empty({static_cast<int64_t>(chunk.subtrees.size()) * own});
-  processes_.exchange({out.f32(), static_cast<size_t>(out.numel())}, give,
-                      {in.f32(), static_cast<size_t>(in.numel())}, take);
+  processes_.exchange({out.f32(), static_cast<size_t>(out.numel())}, give, {in.f32(), static_cast<size_t>(in.numel())},
+                      take);
   for (size_t k = 0; k < chunk.subtrees.size(); ++k) chunk.numbers.push_back(in.f32() + static_cast<int64_t>(k) * own);
   Tensor all = Tensor::empty({offsets_.back()});
   each(mine, [&](size_t t, int64_t at, int64_t n) {

@@ -13,8 +13,8 @@ void check_parts(int64_t parts, int processes);
 
 /// ((g₀ + g₁) + (g₂ + g₃)) + …: addition commutes but does not associate, so the tree fixes the bits for any number of
 /// processes. Process r of N has the parts stretch_of(parts, r, N); it sums the whole subtrees it has, and then each
-/// process sums what is left of the tree for one Nth of the numbers: 2 (N-1)/N of the bytes go over the wire when N is a
-/// power of two.
+/// process sums what is left of the tree for one Nth of the numbers: 2 (N-1)/N of the bytes go over the wire when N is
+/// a power of two.
 class TreeSum {
  public:
   /// `like` has the shapes of a part's tensors (f32). Throws what check_parts() does.
