@@ -34,6 +34,12 @@ class TreeSum {
   struct Chunk;
   /// The subtrees that process r sums by itself, by their parts.
   std::vector<Stretch> subtrees_of(int r) const;
+  /// The numbers that process r sums for all, of all tensors one after another.
+  Stretch chunk_of(int r) const { return stretch_of(offsets_.back(), r, processes_.size()); }
+  template <class Work>
+  void each(Stretch numbers, const Work& work) const;
+  /// The nodes' numbers in the order in which they go to the processes.
+  Tensor packed_nodes() const;
   std::vector<Tensor> combined();
 
   Processes& processes_;
