@@ -8,6 +8,7 @@
 
 #include "qkv/app/bench/growth.h"
 #include "qkv/app/bench/measure.h"
+#include "qkv/app/bench/scale.h"
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
@@ -207,9 +208,11 @@ void check_only(const BenchOptions& o) {
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
+  if (!arguments.empty() && arguments[0] == "scale") return run_bench_scale({arguments.begin() + 1, arguments.end()});
   BenchOptions o;
   Cli cli("how fast the machine is, how fast qkv is on it, and PyTorch beside it", "bench");
-  cli.choice("WHAT", o.what, "KIND", "train, epoch, decode, attention, gemm, all of these, or growth over sizes [all]",
+  cli.choice("WHAT", o.what, "KIND",
+             "train, epoch, decode, attention, gemm, all of these, growth over sizes, or scale over processes [all]",
              {"train", "epoch", "decode", "attention", "gemm", "all", "growth"});
   cli.call("--threads", "N,N", "thread counts, as in 1,2 [1 and all cores]", [&o](const std::string& list) {
     o.threads.clear();

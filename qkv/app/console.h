@@ -88,8 +88,8 @@ class RunsConsole final : public RunsObserver {
   std::vector<ReportedRun> reported_;
 };
 
-/// Of runs that several processes train side by side, those of this one: the first process shows that it is at work, the
-/// others say nothing; the results are shown when all are there.
+/// Of runs that several processes train side by side, those of this one: the first process shows that it is at work,
+/// the others say nothing; the results are shown when all are there.
 class ApartObserver final : public RunsObserver {
  public:
   /// `console` null: nothing is shown.

@@ -34,7 +34,8 @@ std::string default_name(const TaskSpec& spec, const Settings& settings);
 /// What a run is called in lines about it: its mechanism, or its task.
 std::string run_label(const RunFolder& run);
 
-/// "runs/reverse-dot: task reverse, seed 1, 2 threads, AVX2"; with "--parts 4 on 3 processes" where an update has parts.
+/// "runs/reverse-dot: task reverse, seed 1, 2 threads, AVX2"; with "--parts 4 on 3 processes" where an update has
+/// parts.
 std::string opening_line(const std::string& folder, const TaskSpec& spec, const Settings& settings, int processes = 1);
 
 /// Throws IoError unless the folder is a comparison (or study), with the command that continues what it is.

@@ -61,8 +61,9 @@ std::vector<std::tuple<std::string, std::string>> identity(const Arguments& argu
 
 void refuse_differences(Processes& processes, const Arguments& arguments) {
   using Identity = std::tuple<std::string, std::vector<std::tuple<std::string, std::string>>>;
-  const std::vector<std::string> all =
-      gather_agreed(processes, [&] { return packed(Identity{host_name(), identity(arguments)}); });
+  const std::vector<std::string> all = gather_agreed(processes, [&] {
+    return packed(Identity{host_name(), identity(arguments)});
+  });
   agree(processes, [&] {
     const auto [first_host, expected] = unpacked<Identity>(all[0]);
     for (size_t r = 1; r < all.size(); ++r) {
@@ -71,8 +72,9 @@ void refuse_differences(Processes& processes, const Arguments& arguments) {
         const auto& [what, wanted] = expected[i];
         const std::string& got = std::get<1>(found[i]);
         if (got == wanted) continue;
-        throw ConfigError("process " + std::to_string(r) + " on " + host + " has another " + what + " than process 0 on " +
-                          first_host + ": " + got + ", not " + wanted + "; start all of them alike");
+        throw ConfigError("process " + std::to_string(r) + " on " + host + " has another " + what +
+                          " than process 0 on " + first_host + ": " + got + ", not " + wanted +
+                          "; start all of them alike");
       }
     }
   });
@@ -158,7 +160,8 @@ std::string Crew::how_to_continue() {
 }
 
 int together(const Arguments& arguments, const std::function<int(Crew&)>& work) {
-  const auto before = launched_rank() == 0 && launched_processes() > 1 ? std::signal(SIGTERM, say_not_started) : SIG_ERR;
+  const auto before =
+      launched_rank() == 0 && launched_processes() > 1 ? std::signal(SIGTERM, say_not_started) : SIG_ERR;
   const std::unique_ptr<Processes> processes = join_launched();
   if (before != SIG_ERR) std::signal(SIGTERM, before);
   if (processes) return work_as_one(*processes, arguments, work);

@@ -137,8 +137,8 @@ void print_shares(const std::vector<ProcessShare>& shares, std::FILE* out) {
     computed += s.computed;
     waited += s.waited;
   }
-  std::fprintf(out, "\nparts computed by each process: %s; %.0f%% of the time spent on sums and waiting\n", parts.c_str(),
-               100 * waited / std::max(computed + waited, 1e-9));
+  std::fprintf(out, "\nparts computed by each process: %s; %.0f%% of the time spent on sums and waiting\n",
+               parts.c_str(), 100 * waited / std::max(computed + waited, 1e-9));
 }
 
 int train_in(Crew& crew, Prepared& p) {

@@ -14,7 +14,8 @@
 namespace qkv {
 namespace {
 
-// The lowest limit of processor time that Linux's control groups (version 2) set, from this process's group up; 0: none.
+// The lowest limit of processor time that Linux's control groups (version 2) set, from this process's group up; 0:
+// none.
 int processors_of_groups() {
   std::ifstream membership("/proc/self/cgroup");
   std::string line, group;

@@ -1,7 +1,9 @@
 // Host, processors and process number of every process.
 #include "qkv/dist/host.h"
 
+#if defined(__linux__)
 #include <sched.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,12 +23,13 @@ std::string process_name(int rank) { return "process " + std::to_string(rank) + 
 
 std::vector<Peer> gather_peers(Processes& processes) {
   std::vector<int64_t> processors;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+#if defined(__linux__)
+  if (cpu_set_t set; sched_getaffinity(0, sizeof set, &set) == 0) {
     for (int i = 0; i < CPU_SETSIZE; ++i) {
       if (CPU_ISSET(i, &set)) processors.push_back(i);
     }
   }
+#endif
   using Message = std::tuple<std::string, int64_t, std::vector<int64_t>>;
   std::vector<Peer> peers;
   for (const std::string& message : processes.gather(packed(Message{host_name(), getpid(), processors}))) {
@@ -38,9 +41,8 @@ std::vector<Peer> gather_peers(Processes& processes) {
 
 int threads_of(const std::vector<Peer>& peers, int rank) {
   const Peer& me = peers[static_cast<size_t>(rank)];
-  const auto sharing = std::count_if(peers.begin(), peers.end(), [&](const Peer& p) {
-    return p.host == me.host && p.processors == me.processors;
-  });
+  const auto sharing = std::count_if(peers.begin(), peers.end(),
+                                     [&](const Peer& p) { return p.host == me.host && p.processors == me.processors; });
   return std::max(1, usable_processors() / static_cast<int>(sharing));
 }
 

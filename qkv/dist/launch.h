@@ -11,8 +11,8 @@ namespace qkv {
 int launched_processes();
 /// Which of them this is, as the launcher says; 0 without one.
 int launched_rank();
-/// Joins them by the plugin libqkv_mpi.so, which is loaded here and nowhere else; null for a process alone. Throws Error
-/// when there is no plugin or it is of another version.
+/// Joins them by the plugin libqkv_mpi.so, which is loaded here and nowhere else; null for a process alone. Throws
+/// Error when there is no plugin or it is of another version.
 std::unique_ptr<Processes> join_launched();
 
 /// What the plugin has, under these names.

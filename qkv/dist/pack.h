@@ -12,12 +12,10 @@
 namespace qkv {
 
 template <class T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-void pack(std::string& to, const T& value) {
-  to.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
+requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+void pack(std::string& to, const T& value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); }
 template <class T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+requires std::is_arithmetic_v<T> || std::is_enum_v<T>
 void unpack(std::string_view& from, T& value) {
   if (from.size() < sizeof value) throw std::length_error("a message of another process ends too early");
   std::memcpy(&value, from.data(), sizeof value);

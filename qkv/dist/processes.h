@@ -60,8 +60,6 @@ std::string broadcast_text(Processes& processes, std::string text);
 struct Stretch {
   int64_t begin = 0, end = 0;
 };
-inline Stretch stretch_of(int64_t n, int rank, int size) {
-  return {n * rank / size, n * (rank + 1) / size};
-}
+inline Stretch stretch_of(int64_t n, int rank, int size) { return {n * rank / size, n * (rank + 1) / size}; }
 
 }  // namespace qkv

@@ -111,51 +111,55 @@ std::vector<Stretch> TreeSum::subtrees_of(int r) const {
   return trees;
 }
 
-std::vector<Tensor> TreeSum::combined() {
-  const int size = processes_.size();
-  const size_t tensors = shapes_.size();
-  const auto cut = [&](int r) { return stretch_of(offsets_.back(), r, size); };
-  std::vector<std::vector<uint8_t>> here;
-  for (const Node& node : nodes_) {
-    here.emplace_back();
-    for (const Tensor& t : node.tensors) here.back().push_back(t.defined() ? 1 : 0);
+/// Calls work(tensor, first number, how many) for each tensor's part of a stretch of the numbers.
+template <class Work>
+void TreeSum::each(Stretch s, const Work& work) const {
+  for (size_t t = 0; t < shapes_.size(); ++t) {
+    const int64_t begin = std::max(s.begin, offsets_[t]), end = std::min(s.end, offsets_[t + 1]);
+    if (begin < end) work(t, begin, end - begin);
   }
-  Chunk chunk;
-  std::vector<int64_t> give, take, counts;
-  const Stretch mine = cut(processes_.rank());
-  const std::vector<std::string> masks = processes_.gather(packed(here));
-  for (int r = 0; r < size; ++r) {
-    for (auto& mask : unpacked<std::vector<std::vector<uint8_t>>>(masks[static_cast<size_t>(r)])) {
-      chunk.there.push_back(std::move(mask));
-    }
-    const std::vector<Stretch> trees = subtrees_of(r);
-    chunk.subtrees.insert(chunk.subtrees.end(), trees.begin(), trees.end());
-    counts.push_back(cut(r).end - cut(r).begin);
-    give.push_back(static_cast<int64_t>(nodes_.size()) * counts.back());
-    take.push_back(static_cast<int64_t>(trees.size()) * (mine.end - mine.begin));
-  }
-  // Each tensor's part of the numbers [from, to), as (tensor, place in it, how many).
-  const auto each = [&](Stretch s, const auto& work) {
-    for (size_t t = 0; t < tensors; ++t) {
-      const int64_t begin = std::max(s.begin, offsets_[t]), end = std::min(s.end, offsets_[t + 1]);
-      if (begin < end) work(t, begin, end - begin);
-    }
-  };
+}
+
+Tensor TreeSum::packed_nodes() const {
   Tensor out = Tensor::empty({static_cast<int64_t>(nodes_.size()) * offsets_.back()});
   float* to = out.f32();
-  for (int r = 0; r < size; ++r) {
+  for (int r = 0; r < processes_.size(); ++r) {
     for (const Node& node : nodes_) {
-      each(cut(r), [&](size_t t, int64_t at, int64_t n) {
+      each(chunk_of(r), [&](size_t t, int64_t at, int64_t n) {
         if (node.tensors[t].defined()) std::copy_n(node.tensors[t].f32() + (at - offsets_[t]), n, to);
         to += n;
       });
     }
   }
-  nodes_.clear();
+  return out;
+}
+
+std::vector<Tensor> TreeSum::combined() {
+  const Stretch mine = chunk_of(processes_.rank());
   const int64_t own = mine.end - mine.begin;
+  std::vector<std::vector<uint8_t>> here;  // by subtree and tensor
+  for (const Node& node : nodes_) {
+    here.emplace_back();
+    for (const Tensor& t : node.tensors) here.back().push_back(t.defined() ? 1 : 0);
+  }
+  const std::vector<std::string> masks = processes_.gather(packed(here));
+  Chunk chunk;
+  std::vector<int64_t> give, take, counts;
+  for (int r = 0; r < processes_.size(); ++r) {
+    for (auto& mask : unpacked<std::vector<std::vector<uint8_t>>>(masks[static_cast<size_t>(r)])) {
+      chunk.there.push_back(std::move(mask));
+    }
+    const std::vector<Stretch> trees = subtrees_of(r);
+    chunk.subtrees.insert(chunk.subtrees.end(), trees.begin(), trees.end());
+    counts.push_back(chunk_of(r).end - chunk_of(r).begin);
+    give.push_back(static_cast<int64_t>(nodes_.size()) * counts.back());
+    take.push_back(static_cast<int64_t>(trees.size()) * own);
+  }
+  const Tensor out = packed_nodes();
+  nodes_.clear();
   Tensor in = Tensor::empty({static_cast<int64_t>(chunk.subtrees.size()) * own});
-  processes_.exchange({out.f32(), static_cast<size_t>(out.numel())}, give,
-                      {in.f32(), static_cast<size_t>(in.numel())}, take);
+  processes_.exchange({out.f32(), static_cast<size_t>(out.numel())}, give, {in.f32(), static_cast<size_t>(in.numel())},
+                      take);
   for (size_t k = 0; k < chunk.subtrees.size(); ++k) chunk.numbers.push_back(in.f32() + static_cast<int64_t>(k) * own);
   Tensor all = Tensor::empty({offsets_.back()});
   each(mine, [&](size_t t, int64_t at, int64_t n) {
@@ -163,8 +167,8 @@ std::vector<Tensor> TreeSum::combined() {
     if (sum != nullptr) std::copy_n(sum, n, all.f32() + at);
   });
   processes_.complete({all.f32(), static_cast<size_t>(all.numel())}, counts);
-  std::vector<Tensor> sum(tensors);
-  for (size_t t = 0; t < tensors; ++t) {
+  std::vector<Tensor> sum(shapes_.size());
+  for (size_t t = 0; t < sum.size(); ++t) {
     const bool there =
         std::any_of(chunk.there.begin(), chunk.there.end(), [&](const auto& mask) { return mask[t] != 0; });
     if (there) sum[t] = all.as_strided(shapes_[t], shapes_[t].contiguous_strides(), offsets_[t]);

@@ -13,8 +13,8 @@ void check_parts(int64_t parts, int processes);
 
 /// ((g₀ + g₁) + (g₂ + g₃)) + …: addition commutes but does not associate, so the tree fixes the bits for any number of
 /// processes. Process r of N has the parts stretch_of(parts, r, N); it sums the whole subtrees it has, and then each
-/// process sums what is left of the tree for one Nth of the numbers: 2 (N-1)/N of the bytes go over the wire when N is a
-/// power of two.
+/// process sums what is left of the tree for one Nth of the numbers: 2 (N-1)/N of the bytes go over the wire when N is
+/// a power of two.
 class TreeSum {
  public:
   /// `like` has the shapes of a part's tensors (f32). Throws what check_parts() does.
@@ -34,6 +34,12 @@ class TreeSum {
   struct Chunk;
   /// The subtrees that process r sums by itself, by their parts.
   std::vector<Stretch> subtrees_of(int r) const;
+  /// The numbers that process r sums for all, of all tensors one after another.
+  Stretch chunk_of(int r) const { return stretch_of(offsets_.back(), r, processes_.size()); }
+  template <class Work>
+  void each(Stretch numbers, const Work& work) const;
+  /// The nodes' numbers in the order in which they go to the processes.
+  Tensor packed_nodes() const;
   std::vector<Tensor> combined();
 
   Processes& processes_;

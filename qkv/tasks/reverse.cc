@@ -70,7 +70,8 @@ class Reverse final : public Task {
     const std::vector<int64_t>& all = batches_[static_cast<size_t>(batch)];
     const auto string = [&](int64_t i) { return sets_.train[static_cast<size_t>(all[static_cast<size_t>(i)])]; };
     std::vector<int64_t> costs;
-    for (size_t i = 0; i < all.size(); ++i) costs.push_back(static_cast<int64_t>(string(static_cast<int64_t>(i)).size()));
+    for (size_t i = 0; i < all.size(); ++i)
+      costs.push_back(static_cast<int64_t>(string(static_cast<int64_t>(i)).size()));
     std::vector<LetterString> strings;
     for (const int64_t i : balanced_part(costs, part.index, part.count)) strings.push_back(string(i));
     return strings.empty() ? BatchLoss{} : loss_of(strings, ctx);

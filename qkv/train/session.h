@@ -31,8 +31,8 @@ void load_start(Task& task, const Settings& settings);
 TrainerOptions trainer_options(const Settings& settings);
 
 /// Trains in the folder (from its newest checkpoint when there is one, else as load_start says), then evaluates the
-/// weights load_weights() picks and writes result.json. Interrupted, it only trains. Throws what Trainer::run does. With
-/// several processes, process 0 calls it, and the others join_session() with a task of the same settings.
+/// weights load_weights() picks and writes result.json. Interrupted, it only trains. Throws what Trainer::run does.
+/// With several processes, process 0 calls it, and the others join_session() with a task of the same settings.
 SessionResult run_session(RunFolder& folder, Task& task, TrainObserver* observer = nullptr,
                           Processes& processes = one_process());
 SessionResult join_session(const Settings& settings, Task& task, TrainObserver* observer, Processes& processes);

@@ -49,7 +49,10 @@ std::vector<Tree> trees_of(const RunFolder& run, const Task& task) {
   }
   std::vector<Tree> trees{std::move(assets)};
   for (const Setting& s : run.settings().all()) {
-    if (s.kind == SettingKind::path && !s.value.empty() && s.name != "from") trees.push_back(tree_of(s.name, s.value));
+    // What is no file names generated data, or is missed when it is read.
+    std::error_code error;
+    const bool data = s.kind == SettingKind::path && s.name != "from" && fs::exists(s.value, error);
+    if (data) trees.push_back(tree_of(s.name, s.value));
   }
   const bool named = run.settings().has("data") && !run.settings().get_text("data").empty();
   if (!named && !task.unnamed_data().empty()) trees.push_back(tree_of("data", task.unnamed_data()));
@@ -128,7 +131,8 @@ SharedRun receive_run(Processes& processes) {
   const auto [path, task, values, trees] = unpacked<Announced>(broadcast_text(processes, ""));
   // Never committed: it goes with this object, or when the next one is made, should this process be killed.
   std::shared_ptr<AtomicFolder> received;
-  agree(processes, [&] { received = std::make_shared<AtomicFolder>(fs::temp_directory_path().string() + "/qkv-data"); });
+  agree(processes,
+        [&] { received = std::make_shared<AtomicFolder>(fs::temp_directory_path().string() + "/qkv-data"); });
   const std::vector<std::string> places = exchange_files(processes, trees, received.get());
   SharedRun run{path, {}, nullptr, received};
   agree(processes, [&, &name = task, &settings = values, &list = trees] {

@@ -166,8 +166,8 @@ TrainResult Trainer::run() {
 
 Trainer::Group Trainer::train_part(int64_t part) {
   const auto step = static_cast<uint64_t>(state_.step);
-  Context ctx = options_.parts == 1 ? Context(options_.seed, step)
-                                    : Context(options_.seed, step, static_cast<uint64_t>(part));
+  Context ctx =
+      options_.parts == 1 ? Context(options_.seed, step) : Context(options_.seed, step, static_cast<uint64_t>(part));
   const int64_t end = std::min(state_.batch + options_.accumulate, batches_);
   const bool alone = options_.parts == 1 && end - state_.batch == 1;
   Group group;

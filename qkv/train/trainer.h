@@ -47,18 +47,18 @@ class TrainObserver {
 
 /// What one of the processes did.
 struct ProcessShare {
-  int64_t parts = 0;                 // of updates
+  int64_t parts = 0;                // of updates
   double computed = 0, waited = 0;  // seconds spent on these, and on their sums with the others'
 };
 
 struct TrainResult {
   TrainState state;
-  bool interrupted = false;         // by the observer; state.stopped says why a run ended otherwise
-  double loss = 0;                  // training loss of the last evaluation
-  Metrics validation;               // of the last evaluation
-  Metrics best;                     // of the best
-  std::optional<Metrics> averaged;  // of the averaged weights, when asked for
-  std::vector<ProcessShare> shares; // by rank
+  bool interrupted = false;          // by the observer; state.stopped says why a run ended otherwise
+  double loss = 0;                   // training loss of the last evaluation
+  Metrics validation;                // of the last evaluation
+  Metrics best;                      // of the best
+  std::optional<Metrics> averaged;   // of the averaged weights, when asked for
+  std::vector<ProcessShare> shares;  // by rank
 };
 
 /// One training. The same (task, options) give the same bits with any number of threads and of processes, and also when

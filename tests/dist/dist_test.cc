@@ -172,8 +172,8 @@ TEST(Watch, SaysWhichProcessIsGone) {
   }
   std::atomic<int> gone{-2};
   const std::string host = host_name();
-  const std::vector<Peer> peers{{0, host, getpid(), {}}, {1, host, getppid(), {}}, {2, host, child, {}},
-                                {3, "another machine", 1 << 30, {}}};
+  const std::vector<Peer> peers{
+      {0, host, getpid(), {}}, {1, host, getppid(), {}}, {2, host, child, {}}, {3, "another machine", 1 << 30, {}}};
   Watch watch(peers, 0, [&](const Peer& peer) { gone = peer.rank; });
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   EXPECT_EQ(gone, -2);

@@ -198,8 +198,9 @@ TEST(Trainer, NotANumberInOneProcessStopsAllWithOneMessage) {
     if (all.rank() != 2) mine.set("nan-at", "0");
     TinyTask task(mine);
     Trainer trainer(task, trainer_options(s), nullptr, nullptr, all);
-    EXPECT_EQ(message_of<Error>([&] { trainer.run(); }),
-              "training stopped at step 9: the loss is NaN; try a smaller --lr or --clip; no checkpoint had been saved");
+    EXPECT_EQ(
+        message_of<Error>([&] { trainer.run(); }),
+        "training stopped at step 9: the loss is NaN; try a smaller --lr or --clip; no checkpoint had been saved");
   });
 }
 

@@ -30,7 +30,12 @@ struct Case {
 const Case kCases[] = {
     {"gpt",
      "text",
-     {{"width", "256"}, {"layers", "4"}, {"heads", "8"}, {"block", "128"}, {"batch", "128"}, {"generated-size", "5000"}},
+     {{"width", "256"},
+      {"layers", "4"},
+      {"heads", "8"},
+      {"block", "128"},
+      {"batch", "128"},
+      {"generated-size", "5000"}},
      {{"width", "16"}, {"layers", "1"}, {"heads", "2"}, {"batch", "8"}, {"generated-size", "200"}}},
     {"transformer",
      "translate",
@@ -83,9 +88,12 @@ Row measured(const Case& c, const ScaleOptions& o, int threads, Processes& proce
 void print_row(const Case& c, const ScaleOptions& o, const Row& row, double one) {
   const double efficiency = one / (row.seconds * row.processes * row.threads);
   if (o.json) {
-    const nlohmann::json line = {{"case", c.name},           {"parts", o.parts},
-                                 {"processes", row.processes}, {"threads", row.threads},
-                                 {"ms_per_update", row.seconds * 1e3}, {"waiting", row.waiting},
+    const nlohmann::json line = {{"case", c.name},
+                                 {"parts", o.parts},
+                                 {"processes", row.processes},
+                                 {"threads", row.threads},
+                                 {"ms_per_update", row.seconds * 1e3},
+                                 {"waiting", row.waiting},
                                  {"efficiency", efficiency}};
     std::printf("%s\n", line.dump().c_str());
   } else {

@@ -144,7 +144,7 @@ ImageTaskData::ImageTaskData(const Settings& s, const std::string& assets)
   if (!assets.empty()) {
     format_ = read_format(assets + kAsset);
     const std::string& data = s.get_text("data");
-    source_ = data.starts_with('/') ? data : format_.source;
+    source_ = data.starts_with('/') && format_.source != kShapesSource ? data : format_.source;
     return;
   }
   source_ = source_of(s.get_text("data"));

@@ -25,9 +25,9 @@ void declare_image_data(Settings& settings);
 /// without its data.
 class ImageTaskData {
  public:
-  /// `assets` is a run folder with images.json, or empty for a new run, which reads the data now. They are read from the
-  /// folder named there unless the settings give another by its whole path.
-  /// Throws IoError as read_images does, ConfigError when too few images are left to train on.
+  /// `assets` is a run folder with images.json, or empty for a new run, which reads the data now. They are read from
+  /// the folder named there unless the settings give another by its whole path. Throws IoError as read_images does,
+  /// ConfigError when too few images are left to train on.
   ImageTaskData(const Settings& settings, const std::string& assets);
 
   const ImageFormat& format() const { return format_; }

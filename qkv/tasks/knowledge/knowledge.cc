@@ -10,9 +10,9 @@
 #include "qkv/data/batching.h"
 #include "qkv/data/generated_knowledge.h"
 #include "qkv/ops/ops.h"
+#include "qkv/tasks/hypotheses.h"
 #include "qkv/tasks/knowledge/data.h"
 #include "qkv/tasks/knowledge/report.h"
-#include "qkv/tasks/hypotheses.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv {
