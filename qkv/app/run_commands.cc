@@ -132,6 +132,7 @@ void work_in(const FolderOfRuns& folder, const std::function<void()>& work) {
   if (folder.fresh) {
     claim_folder(folder.path, folder.record, record);
   } else {
+    refuse_links(folder.path);
     before = read_text(file);
     write_file_atomic(file, record);
   }

@@ -165,7 +165,17 @@ void RunFolder::store_changes() {
   changed_ = false;
 }
 
+void refuse_links(const std::string& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!it->is_symlink(error)) continue;
+    throw IoError("cannot continue in " + folder + ": " + it->path().string() +
+                  " is a link; put what it names in its place");
+  }
+}
+
 void RunFolder::lock() {
+  refuse_links(path_);
   if (!lock_) lock_ = std::make_shared<Lock>(path_, path_);
   remove_leftovers(path_);
   remove_leftovers(path_ + "/checkpoints");

@@ -249,6 +249,18 @@ TEST(RunFolder, APipeInPlaceOfAFileBlocksNobody) {
   EXPECT_NE(message_of<IoError>([&] { MetricsLog(f.path, 0, 0); }), "");
 }
 
+TEST(RunFolder, WhatContinuesDoesNotWriteThroughLinks) {
+  for (const char* name : {"result.json", "report.html", "checkpoints", "checkpoints/00000028"}) {
+    Finished f;
+    const std::string elsewhere = f.temp / "elsewhere";
+    fs::create_directory(elsewhere);
+    if (fs::exists(f.path + "/" + name)) fs::rename(f.path + "/" + name, elsewhere + "/it");
+    fs::create_symlink(elsewhere + "/it", f.path + "/" + name);
+    const std::string said = message_of<IoError>([&] { RunFolder::open(f.path, find_tiny).lock(); });
+    EXPECT_NE(said.find(std::string(name) + " is a link"), std::string::npos) << said;
+  }
+}
+
 TEST(RunFolder, NamesThatJsonCannotHoldAreRefusedAtOnce) {
   Finished f;
   EXPECT_NE(message_of<ConfigError>([&] { RunFolder::refuse_existing(f.temp / "r\xff"); }).find("not UTF-8"),
