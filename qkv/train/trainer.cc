@@ -128,30 +128,43 @@ void Trainer::share_start() {
 bool Trainer::stop_wanted() { return any_of(processes_, observer_ != nullptr && observer_->wants_stop()); }
 
 TrainResult Trainer::run() {
+  begin();
+  while (advance()) {
+  }
+  return finish();
+}
+
+void Trainer::begin() {
   agree(processes_, [&] { open_log(); });
   if (processes_.size() > 1) share_start();
   writing_ = writing_ || folder_ != nullptr;
+  interrupted_ = false;
   started_ = now();
   cpu_started_ = cpu_time();
   seconds_before_ = state_.seconds;
   cpu_seconds_before_ = state_.cpu_seconds;
   first_step_ = state_.step;
   batches_ = task_.batches_in_epoch(state_.epoch);
+}
+
+bool Trainer::advance() {
+  if (at_end() || interrupted_) return false;
+  update();
+  const bool epoch_ended = state_.batch == 0;
+  const bool due = options_.eval_every > 0 ? state_.step % options_.eval_every == 0 : epoch_ended;
+  if (due || at_end()) evaluate();
+  const bool save_due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
+  if (due || save_due || at_end()) checkpoint();
+  if (at_end()) return false;
+  interrupted_ = stop_wanted();
+  if (interrupted_) checkpoint();
+  return !interrupted_;
+}
+
+TrainResult Trainer::finish() {
   TrainResult result;
-  while (!at_end()) {
-    update();
-    const bool epoch_ended = state_.batch == 0;
-    const bool due = options_.eval_every > 0 ? state_.step % options_.eval_every == 0 : epoch_ended;
-    if (due || at_end()) evaluate();
-    const bool save_due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
-    if (due || save_due || at_end()) checkpoint();
-    if (!at_end() && stop_wanted()) {
-      checkpoint();
-      result.interrupted = true;
-      break;
-    }
-  }
-  if (!result.interrupted && options_.average > 1) average_checkpoints(result);
+  result.interrupted = interrupted_;
+  if (!interrupted_ && options_.average > 1) average_checkpoints(result);
   result.state = state_;
   result.loss = last_.train_loss;
   result.validation = last_.validation;
@@ -166,8 +179,8 @@ TrainResult Trainer::run() {
 
 Trainer::Group Trainer::train_part(int64_t part) {
   const auto step = static_cast<uint64_t>(state_.step);
-  Context ctx = options_.parts == 1 ? Context(options_.seed, step)
-                                    : Context(options_.seed, step, static_cast<uint64_t>(part));
+  Context ctx =
+      options_.parts == 1 ? Context(options_.seed, step) : Context(options_.seed, step, static_cast<uint64_t>(part));
   const int64_t end = std::min(state_.batch + options_.accumulate, batches_);
   const bool alone = options_.parts == 1 && end - state_.batch == 1;
   Group group;

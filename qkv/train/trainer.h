@@ -47,18 +47,18 @@ class TrainObserver {
 
 /// What one of the processes did.
 struct ProcessShare {
-  int64_t parts = 0;                 // of updates
+  int64_t parts = 0;                // of updates
   double computed = 0, waited = 0;  // seconds spent on these, and on their sums with the others'
 };
 
 struct TrainResult {
   TrainState state;
-  bool interrupted = false;         // by the observer; state.stopped says why a run ended otherwise
-  double loss = 0;                  // training loss of the last evaluation
-  Metrics validation;               // of the last evaluation
-  Metrics best;                     // of the best
-  std::optional<Metrics> averaged;  // of the averaged weights, when asked for
-  std::vector<ProcessShare> shares; // by rank
+  bool interrupted = false;          // by the observer; state.stopped says why a run ended otherwise
+  double loss = 0;                   // training loss of the last evaluation
+  Metrics validation;                // of the last evaluation
+  Metrics best;                      // of the best
+  std::optional<Metrics> averaged;   // of the averaged weights, when asked for
+  std::vector<ProcessShare> shares;  // by rank
 };
 
 /// One training. The same (task, options) give the same bits with any number of threads and of processes, and also when
@@ -77,6 +77,11 @@ class Trainer {
   /// Trains to the end or until the observer stops it. Throws Error naming the step when the loss or a gradient is
   /// NaN or infinite (the last checkpoint stays), IoError when a checkpoint cannot be written.
   TrainResult run();
+  /// run() in pieces, for those who must return to an event loop in between: begin(), advance() while it is true,
+  /// finish(). A piece is one update with the evaluation and the checkpoint that are due after it.
+  void begin();
+  bool advance();
+  TrainResult finish();
 
  private:
   struct Group {  // what the batches of one update, or a part of them, sum up to
@@ -119,6 +124,7 @@ class Trainer {
   int64_t batches_ = 0;  // of the current epoch
   int64_t total_steps_ = 0, first_step_ = 0, tokens_here_ = 0;
   int64_t saved_step_ = -1;
+  bool interrupted_ = false;
   bool writing_ = false;  // process 0 has a folder
   ProcessShare share_;
   double started_ = 0, seconds_before_ = 0;
