@@ -41,12 +41,12 @@ works predict run abc
 works map run --input abc
 works map run --input abc --out map.html
 works lab copy --out lab.html
-works train translate --tokenizer word --generated-size 200 --hidden 8 --embedding 8 --epochs 1 --out words
+works train translate --generated-size 200 --hidden 8 --embedding 8 --epochs 1 --out words
 works train images --data shapes --train-size 100 --layers 1 --width 8 --epochs 1 --out shapes
 refuses QKV_PICTURES=OFF map run --input abc --out map.png
 refuses QKV_PICTURES=OFF lab copy --out lab.svg
 refuses QKV_SERVE=OFF serve
-refuses QKV_SENTENCEPIECE=OFF train translate --generated-size 200 --out pieces
+refuses QKV_SENTENCEPIECE=OFF train translate --tokenizer unigram --generated-size 200 --out pieces
 echo abc | gzip >strings.gz
 refuses QKV_GZIP=OFF eval run --data strings.gz
 python3 - <<'END'

@@ -38,6 +38,7 @@ int run_map(const Arguments& arguments);
 int run_attend(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_serve(const Arguments& arguments);
+int run_site(const Arguments& arguments);
 int run_lab(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 

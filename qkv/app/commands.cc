@@ -12,12 +12,13 @@ constexpr Command kCommands[] = {
     {"train", "train", "trains a task's model in a run folder, or continues one", run_train, task_topics},
     {"train", "compare", "trains one model for each attention mechanism; one table, one picture", run_compare},
     {"train", "study", "a whole study in one command: every row trained and asked, one table, one report", run_study},
-    {"train", "runs", "lists the runs there are; removes and renames them", run_runs,
+    {"train", "runs", "lists the runs there are; adds, removes and renames them", run_runs,
      [] {
-       return Arguments{"rm", "rename"};
+       return Arguments{"rm", "rename", "add"};
      }},
     {"look", "map", "where a trained model looks: terminal, PNG, SVG, HTML or CSV", run_map},
     {"look", "serve", "the page in the browser: explore models, watch trainings, play with the lab", run_serve},
+    {"look", "site", "the page with its runs as static files, computed in the visitor's browser", run_site},
     {"use", "predict", "runs a trained model on arguments or lines of standard input", run_predict},
     {"use", "attend", "attention on arrays saved from NumPy (.npy): output, weights, gradients, maps", run_attend},
     {"measure", "eval", "the figures of a trained run, on its own data or yours", run_eval},

@@ -11,6 +11,7 @@
 #include "qkv/io/json.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/tasks/metrics.h"
+#include "qkv/train/run_archive.h"
 #include "qkv/train/run_folder.h"
 #include "qkv/train/run_tree.h"
 #include "qkv/view/table.h"
@@ -26,7 +27,8 @@ constexpr const char* kFooter =
     "  qkv runs                                     every run below runs/, at any depth\n"
     "  qkv runs --root other                        those below another folder\n"
     "  qkv runs rm runs/reverse-dot                 removes a run, a comparison or a study, nothing else\n"
-    "  qkv runs rename runs/reverse-dot first-try   runs/first-try from now on\n";
+    "  qkv runs rename runs/reverse-dot first-try   runs/first-try from now on\n"
+    "  qkv runs add reverse.tar                     unpacks a run that came as one file\n";
 
 /// What the list says of one run.
 struct Listed {
@@ -185,6 +187,19 @@ int rename_one(const Arguments& arguments) {
   return 0;
 }
 
+int add_archives(const Arguments& arguments) {
+  Cli cli("Unpacks runs that came as .tar files, as 'tar cf' packs a run's folder.", "runs add");
+  std::vector<std::string> files;
+  std::string root = "runs";
+  cli.texts("FILE", files, "FILE", "the archives, each of one run").required();
+  cli.text("--root", root, "DIR", "where the runs are put [runs]");
+  if (!cli.parse(arguments)) return 0;
+  for (const std::string& file : files) {
+    std::printf("%s is now %s\n", file.c_str(), unpack_run(read_file(file), file, root).c_str());
+  }
+  return 0;
+}
+
 }  // namespace
 
 int run_runs(const Arguments& arguments) {
@@ -192,10 +207,11 @@ int run_runs(const Arguments& arguments) {
   const Arguments rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (first == "rm") return remove_all(rest);
   if (first == "rename") return rename_one(rest);
-  Cli cli("Lists the runs there are: task, model, figure, age and size. 'rm' and 'rename' change them.", "runs");
+  if (first == "add") return add_archives(rest);
+  Cli cli("Lists the runs there are: task, model, figure, age and size. 'rm', 'rename' and 'add' change them.", "runs");
   std::string root = "runs", what = "list";
   bool json = false;
-  cli.choice("WHAT", what, "KIND", "list, rm or rename [list]", {"list", "rm", "rename"});
+  cli.choice("WHAT", what, "KIND", "list, rm, rename or add [list]", {"list", "rm", "rename", "add"});
   cli.text("--root", root, "DIR", "where runs are looked for [runs]");
   cli.flag("--json", json, "one JSON object on standard output");
   cli.footer(kFooter);

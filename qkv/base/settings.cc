@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <type_traits>
 #include <utility>
 
 #include "qkv/base/error.h"
+#include "qkv/base/read_number.h"
 
 namespace qkv {
 namespace {
@@ -25,11 +27,16 @@ std::string shown(double value) {
 template <class T>
 T parsed(const Setting& s, std::string_view value, const char* kind) {
   T out{};
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
-  const auto v = static_cast<double>(out);
-  if (error != std::errc() || end != value.data() + value.size() || !std::isfinite(v) || v < s.low || v > s.high) {
-    refuse(s, value, range_text(kind, s.low, s.high));
+  const char *const first = value.data(), *const last = first + value.size();
+  bool whole = !value.empty();
+  if constexpr (std::is_same_v<T, double>) {
+    whole = whole && read_number(first, last, out) == last;
+  } else {
+    const auto [end, error] = std::from_chars(first, last, out);
+    whole = error == std::errc() && end == last;
   }
+  const auto v = static_cast<double>(out);
+  if (!whole || !std::isfinite(v) || v < s.low || v > s.high) refuse(s, value, range_text(kind, s.low, s.high));
   return out;
 }
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 
 namespace qkv {
@@ -68,7 +68,12 @@ std::string plain_number(double value) {
     std::snprintf(text, sizeof text, "%.10g", value);
     return text;
   }
-  std::string out(text, std::to_chars(text, text + sizeof text, value, std::chars_format::fixed).ptr);
+  // As few decimals as tell it from every other number.
+  for (int decimals = 0; decimals < 26; ++decimals) {
+    std::snprintf(text, sizeof text, "%.*f", decimals, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  std::string out = text;
   if (size < kFirstComma) return out;
   const size_t first = out[0] == '-' ? 1 : 0;
   for (size_t at = std::min(out.find('.'), out.size()); at > first + 3;) out.insert(at -= 3, ",");

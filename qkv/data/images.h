@@ -59,6 +59,8 @@ struct Picture {
 /// Throws IoError "cannot read PATH: …": not PNG, damaged, larger than 8192 on a side.
 Picture read_png(const std::string& path);
 Picture decode_png(std::span<const std::byte> bytes, const std::string& name);
+/// Plain pixels: binary PGM (grey) or PPM, one space or line end between the numbers before them. Throws as above.
+Picture decode_pnm(std::span<const std::byte> bytes, const std::string& name);
 /// A picture as an image of a set's shape: [channels, height, width], one channel being 0.299 R + 0.587 G + 0.114 B.
 /// Throws IoError naming it when its size is another.
 std::vector<uint8_t> fit_picture(const Picture& picture, const ImageSet& like, const std::string& name);

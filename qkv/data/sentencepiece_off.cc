@@ -11,6 +11,8 @@ namespace {
 
 }  // namespace
 
+const char* usual_tokenizer() { return "word"; }
+
 std::shared_ptr<const Tokenizer> train_sentencepiece(std::span<const std::string>, const TokenizerOptions& options) {
   refuse("--tokenizer " + options.kind + " needs it; word and char do not");
 }

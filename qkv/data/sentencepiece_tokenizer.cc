@@ -182,6 +182,8 @@ std::string readable(const std::string& message) {
 
 }  // namespace
 
+const char* usual_tokenizer() { return "unigram"; }
+
 std::shared_ptr<const Tokenizer> train_sentencepiece(std::span<const std::string> lines,
                                                      const TokenizerOptions& options) {
   const bool has_text =

@@ -5,6 +5,9 @@
 
 namespace qkv {
 
+/// The tokenizer for translations: "unigram", or "word" in a build without SentencePiece.
+const char* usual_tokenizer();
+
 /// options.kind is "unigram" or "bpe". Throws ConfigError.
 std::shared_ptr<const Tokenizer> train_sentencepiece(std::span<const std::string> lines,
                                                      const TokenizerOptions& options);

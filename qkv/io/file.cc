@@ -307,11 +307,17 @@ void AtomicFolder::commit() {
   const int error = rename();
   if (error == 0) return;
   if (error != ENOTEMPTY && error != EEXIST) fail_path("write", path_, error);
+#if defined(RENAME_EXCHANGE)
   if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
     fail_path("write", path_, errno);
   }
   // Now the old folder carries the temporary name, and the destructor removes it.
   sync_path(parent_of(path_));
+#else
+  // WebAssembly: files in memory that one thread sees, so nobody can look in between.
+  remove_tree(path_);
+  if (const int again = rename()) fail_path("write", path_, again);
+#endif
 }
 
 bool AtomicFolder::commit_new() {

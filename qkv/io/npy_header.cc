@@ -175,10 +175,10 @@ size_t array_bytes(const NpyHeader& header, const std::string& name) {
       throw IoError(name + ": shape " + header.shape.str() + " is too large");
     }
   }
-  if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+  if (bytes > static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max())) {
     throw IoError(name + ": shape " + header.shape.str() + " is too large");
   }
-  return empty ? 0 : bytes;
+  return empty ? 0 : static_cast<size_t>(bytes);
 }
 
 }  // namespace

@@ -4,6 +4,15 @@
 #include "hwy/targets.h"
 
 namespace qkv::kernels {
+
+#if defined(HWY_COMPILE_ONLY_STATIC)  // WebAssembly: one target, and no dispatcher
+
+std::vector<std::string> simd_targets() { return {simd_target()}; }
+std::string simd_target() { return hwy::TargetName(HWY_STATIC_TARGET); }
+bool force_simd_target(const std::string& name) { return name.empty() || name == simd_target(); }
+
+#else
+
 namespace {
 
 // Supported by the processor and compiled in, whatever is forced at the moment: listed once, on first use.
@@ -43,5 +52,7 @@ bool force_simd_target(const std::string& name) {
   }
   return false;
 }
+
+#endif
 
 }  // namespace qkv::kernels

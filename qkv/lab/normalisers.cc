@@ -1,10 +1,10 @@
 // Experiment: the same scores through softmax, 1.5-entmax, sparsemax and hard attention, with β as the slider.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 
 #include "qkv/base/error.h"
+#include "qkv/base/read_number.h"
 #include "qkv/lab/experiments.h"
 #include "qkv/lab/vectors.h"
 #include "qkv/ops/ops.h"
@@ -78,8 +78,8 @@ std::vector<double> parse_scores(const std::string& text) {
   const char *at = text.data(), *const end = at + text.size();
   while (at < end) {
     double value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error != std::errc() || (next != end && *next != ',') || !(std::abs(value) <= 1000)) {
+    const char* const next = read_number(at, end, value);
+    if (next == at || (next != end && *next != ',') || !(std::abs(value) <= 1000)) {
       throw ConfigError("--scores: '" + text + "' is not a list of numbers between -1000 and 1000, such as 2,1.5,-1");
     }
     z.push_back(value);

@@ -253,7 +253,8 @@ std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
   check(!input.empty(), "'input' is missing: give the model something to work on", "input");
   const std::shared_ptr<LoadedModel> loaded = models_.open(model, checkpoint);
   // A path would let whoever reaches the page read files of this machine.
-  check(names_no_file(loaded->input, input), "a picture is data:image/png;base64,… or val:NUMBER", "input");
+  check(names_no_file(loaded->input, input),
+        "a picture is data:image/png;base64,…, the same as x-portable-anymap, or val:NUMBER", "input");
   // A picture is bounded by the body it comes in.
   if (loaded->input != InputKind::picture && input.size() > kLongestText) {
     throw RouteError(400,

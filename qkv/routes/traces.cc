@@ -5,8 +5,10 @@
 #include <optional>
 #include <string_view>
 
+#include "qkv/base/base64.h"
 #include "qkv/io/npy.h"
 #include "qkv/routes/parts.h"
+#include "qkv/train/run_archive.h"
 
 namespace qkv::routes {
 namespace {
@@ -19,26 +21,11 @@ Response npy_response(const Tensor& t) {
   return r;
 }
 
-std::string base64(std::span<const uint8_t> bytes) {
-  static constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t left = bytes.size() - i;
-    const uint32_t b1 = left > 1 ? bytes[i + 1] : 0, b2 = left > 2 ? bytes[i + 2] : 0;
-    const uint32_t three = (static_cast<uint32_t>(bytes[i]) << 16) | (b1 << 8) | b2;
-    out += kLetters[three >> 18];
-    out += kLetters[(three >> 12) & 63];
-    out += left > 1 ? kLetters[(three >> 6) & 63] : '=';
-    out += left > 2 ? kLetters[three & 63] : '=';
-  }
-  return out;
-}
-
 Json picture_json(const TracedPicture& p) {
   return {{"width", p.width},
           {"height", p.height},
           {"channels", p.channels},
-          {"pixels", base64(p.pixels)},
+          {"pixels", encode_base64(std::as_bytes(std::span(p.pixels)))},
           {"patch_rows", p.patch_rows},
           {"patch_columns", p.patch_columns},
           {"first_patch", p.first_patch}};
@@ -188,7 +175,8 @@ void add_trace_routes(Router& router, const Services& services) {
     const auto model = models.open(r.parts[0], r.get("checkpoint"));
     constexpr int64_t kExamples = 8;
     const auto lock = held(model->mutex);
-    const std::vector<std::string> inputs = model->task->examples(kExamples);
+    std::vector<std::string> inputs = packed_examples(model->run);
+    if (inputs.empty()) inputs = model->task->examples(kExamples);
     Json out{{"examples", inputs}};
     if (model->input == InputKind::picture) {
       for (const std::string& input : inputs) {

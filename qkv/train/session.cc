@@ -12,48 +12,52 @@
 namespace qkv {
 namespace {
 
-/// While it lives, the task works with these processes.
-struct WorkingWith {
-  WorkingWith(Task& t, Processes& processes) : task(t) { task.work_with(processes); }
-  ~WorkingWith() { task.work_with(one_process()); }
-  WorkingWith(const WorkingWith&) = delete;
-  WorkingWith& operator=(const WorkingWith&) = delete;
-  Task& task;
-};
-
-/// Where a session takes place: process 0 has the folder.
-struct Place {
-  RunFolder* folder;
-  const Settings& settings;
-  Processes& processes;
-};
-
 /// run_session without its result.json.
-SessionResult train_and_evaluate(const Place& place, Task& task, TrainObserver* observer) {
+SessionResult train_and_evaluate(const SessionPlace& place, Task& task, TrainObserver* observer) {
+  Session session(place, task, observer);
+  while (session.advance()) {
+  }
+  return session.finish();
+}
+
+}  // namespace
+
+Session::Session(const SessionPlace& place, Task& task, TrainObserver* observer)
+    : place_(place), task_(task), model_(parameters_of(task)) {
   RunFolder* const folder = place.folder;
-  Processes& processes = place.processes;
+  agree(place.processes, [&] {
+    if (folder != nullptr && folder->checkpoints().empty()) load_start(task, place.settings);
+    trainer_ = std::make_unique<Trainer>(task, trainer_options(place.settings), folder, observer, place.processes);
+    if (folder != nullptr) trainer_->resume();
+  });
+  task_.work_with(place.processes);
+  try {
+    trainer_->begin();
+  } catch (...) {
+    task_.work_with(one_process());
+    throw;
+  }
+}
+
+Session::~Session() { task_.work_with(one_process()); }
+
+bool Session::advance() { return trainer_->advance(); }
+
+SessionResult Session::finish() {
+  RunFolder* const folder = place_.folder;
   SessionResult result;
   if (folder != nullptr) result.run = folder->path(), result.task = folder->spec().name;
-  result.label = place.settings.has("attention") ? place.settings.get_text("attention") : result.task;
-  const std::vector<NamedParameter> model = parameters_of(task);
-  for (const NamedParameter& p : model) result.parameters += p.value.numel();
-  const WorkingWith together(task, processes);
-  {
-    std::optional<Trainer> trainer;
-    agree(processes, [&] {
-      if (folder != nullptr && folder->checkpoints().empty()) load_start(task, place.settings);
-      trainer.emplace(task, trainer_options(place.settings), folder, observer, processes);
-      if (folder != nullptr) trainer->resume();
-    });
-    result.training = trainer->run();
-  }
+  result.label = place_.settings.has("attention") ? place_.settings.get_text("attention") : result.task;
+  for (const NamedParameter& p : model_) result.parameters += p.value.numel();
+  result.training = trainer_->finish();
+  trainer_.reset();  // with the memory of its optimizer
   if (result.training.interrupted) return result;
-  agree(processes, [&] {
-    if (folder != nullptr) folder->load_weights(model);
+  agree(place_.processes, [&] {
+    if (folder != nullptr) folder->load_weights(model_);
   });
-  broadcast_tensors(processes, model);
+  broadcast_tensors(place_.processes, model_);
   const NoGrad no_grad;
-  result.evaluation = task.evaluate("");
+  result.evaluation = task_.evaluate("");
   return result;
 }
 
@@ -61,8 +65,6 @@ void write_result(const RunFolder& folder, const SessionResult& result) {
   if (result.training.interrupted) return;
   write_file_atomic(folder.path() + "/result.json", result_json(result, folder.settings()) + "\n");
 }
-
-}  // namespace
 
 void take_from(Settings& settings) {
   if (settings.get_text("from").empty()) return;

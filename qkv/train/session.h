@@ -30,6 +30,35 @@ void load_start(Task& task, const Settings& settings);
 /// What the options of training_settings() say.
 TrainerOptions trainer_options(const Settings& settings);
 
+/// Where a session takes place: process 0 has the folder.
+struct SessionPlace {
+  RunFolder* folder;
+  const Settings& settings;
+  Processes& processes;
+};
+
+/// A training in pieces, from start or checkpoint to its result: advance() while it is true, then finish().
+class Session {
+ public:
+  /// Continues from the folder's newest checkpoint; begins as load_start says where there is none. Nothing is owned.
+  Session(const SessionPlace& place, Task& task, TrainObserver* observer = nullptr);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  /// As Trainer::advance.
+  bool advance();
+  /// Evaluates the weights load_weights() picks; nothing when the observer stopped it. Call it once.
+  SessionResult finish();
+
+ private:
+  SessionPlace place_;
+  Task& task_;
+  std::vector<NamedParameter> model_;
+  std::unique_ptr<Trainer> trainer_;
+};
+/// result.json: that the run is finished, and with what figures. Nothing for one that was stopped.
+void write_result(const RunFolder& folder, const SessionResult& result);
+
 /// Trains in the folder (from its newest checkpoint when there is one, else as load_start says), then evaluates the
 /// weights load_weights() picks and writes result.json. Interrupted, it only trains. Throws what Trainer::run does.
 /// With several processes, process 0 calls it, and the others join_session() with a task of the same settings.

@@ -128,30 +128,43 @@ void Trainer::share_start() {
 bool Trainer::stop_wanted() { return any_of(processes_, observer_ != nullptr && observer_->wants_stop()); }
 
 TrainResult Trainer::run() {
+  begin();
+  while (advance()) {
+  }
+  return finish();
+}
+
+void Trainer::begin() {
   agree(processes_, [&] { open_log(); });
   if (processes_.size() > 1) share_start();
   writing_ = writing_ || folder_ != nullptr;
+  interrupted_ = false;
   started_ = now();
   cpu_started_ = cpu_time();
   seconds_before_ = state_.seconds;
   cpu_seconds_before_ = state_.cpu_seconds;
   first_step_ = state_.step;
   batches_ = task_.batches_in_epoch(state_.epoch);
+}
+
+bool Trainer::advance() {
+  if (at_end() || interrupted_) return false;
+  update();
+  const bool epoch_ended = state_.batch == 0;
+  const bool due = options_.eval_every > 0 ? state_.step % options_.eval_every == 0 : epoch_ended;
+  if (due || at_end()) evaluate();
+  const bool save_due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
+  if (due || save_due || at_end()) checkpoint();
+  if (at_end()) return false;
+  interrupted_ = stop_wanted();
+  if (interrupted_) checkpoint();
+  return !interrupted_;
+}
+
+TrainResult Trainer::finish() {
   TrainResult result;
-  while (!at_end()) {
-    update();
-    const bool epoch_ended = state_.batch == 0;
-    const bool due = options_.eval_every > 0 ? state_.step % options_.eval_every == 0 : epoch_ended;
-    if (due || at_end()) evaluate();
-    const bool save_due = options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
-    if (due || save_due || at_end()) checkpoint();
-    if (!at_end() && stop_wanted()) {
-      checkpoint();
-      result.interrupted = true;
-      break;
-    }
-  }
-  if (!result.interrupted && options_.average > 1) average_checkpoints(result);
+  result.interrupted = interrupted_;
+  if (!interrupted_ && options_.average > 1) average_checkpoints(result);
   result.state = state_;
   result.loss = last_.train_loss;
   result.validation = last_.validation;

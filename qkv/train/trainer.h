@@ -77,6 +77,11 @@ class Trainer {
   /// Trains to the end or until the observer stops it. Throws Error naming the step when the loss or a gradient is
   /// NaN or infinite (the last checkpoint stays), IoError when a checkpoint cannot be written.
   TrainResult run();
+  /// run() in pieces, for those who must return to an event loop in between: begin(), advance() while it is true,
+  /// finish(). A piece is one update with the evaluation and the checkpoint that are due after it.
+  void begin();
+  bool advance();
+  TrainResult finish();
 
  private:
   struct Group {  // what the batches of one update, or a part of them, sum up to
@@ -119,6 +124,7 @@ class Trainer {
   int64_t batches_ = 0;  // of the current epoch
   int64_t total_steps_ = 0, first_step_ = 0, tokens_here_ = 0;
   int64_t saved_step_ = -1;
+  bool interrupted_ = false;
   bool writing_ = false;  // process 0 has a folder
   ProcessShare share_;
   double started_ = 0, seconds_before_ = 0;

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <limits>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "qkv/base/base64.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
+#include "qkv/base/read_number.h"
 #include "qkv/base/rng.h"
 #include "qkv/base/settings.h"
 #include "qkv/base/shape.h"
@@ -27,6 +30,30 @@ TEST(Shape, StridesAndBroadcast) {
   EXPECT_EQ(s.str(), "[2,3,4]");
   EXPECT_EQ(broadcast("add", {5, 1, 4}, {3, 1}), (Shape{5, 3, 4}));
   EXPECT_EQ(Shape{}.numel(), 1);
+}
+
+TEST(ReadNumber, TakesTheLongestNumberAndNothingElse) {
+  const auto read = [](const std::string& text) {
+    double value = -7;
+    const char* const end = read_number(text.data(), text.data() + text.size(), value);
+    return std::pair(value, end - text.data());
+  };
+  EXPECT_EQ(read("1.5,2"), std::pair(1.5, std::ptrdiff_t{3}));
+  EXPECT_EQ(read("-2e3;"), std::pair(-2000.0, std::ptrdiff_t{4}));
+  EXPECT_EQ(read("0x10"), std::pair(0.0, std::ptrdiff_t{1}));
+  EXPECT_EQ(read("0.1"), std::pair(0.1, std::ptrdiff_t{3}));
+  for (const char* none : {"", " 1", "+1", "e5", ".", "-", "x", "1e999"}) EXPECT_EQ(read(none).second, 0) << none;
+}
+
+TEST(Base64, BothWays) {
+  for (const std::string text : {"", "a", "ab", "abc", "\xff\x00z"}) {
+    const std::string coded = encode_base64(std::as_bytes(std::span(text)));
+    EXPECT_EQ(coded.size() % 4, 0u);
+    const std::vector<std::byte> back = decode_base64(coded);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(back.data()), back.size()), text);
+  }
+  EXPECT_EQ(encode_base64(std::as_bytes(std::span("Man", 2))), "TWE=");
+  EXPECT_THROW(decode_base64("A*A"), ConfigError);
 }
 
 TEST(Shape, BroadcastErrorNamesOpAndShapes) {

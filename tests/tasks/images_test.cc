@@ -8,6 +8,7 @@
 #include <set>
 
 #include "io/temp_folder.h"
+#include "qkv/base/base64.h"
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/data/images.h"
@@ -51,19 +52,13 @@ Drawing drawing_of(const Raster& raster) {
           ""};
 }
 
-Bytes png_of(const ImageSet& set, int64_t i) { return to_png(drawing_of(raster_of(bitmap_of(set, i))), 1); }
-
-std::string base64(const Bytes& bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (i + k < bytes.size() ? std::to_integer<uint32_t>(bytes[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k) text += i + k <= bytes.size() ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
+Bytes pgm_of(const ImageSet& set, int64_t i) {
+  std::string text = "P5\n" + std::to_string(set.width) + " " + std::to_string(set.height) + "\n255\n";
+  text.append(set[i].begin(), set[i].end());
+  const auto bytes = bytes_of(text);
+  return {bytes.begin(), bytes.end()};
 }
+Bytes png_of(const ImageSet& set, int64_t i) { return to_png(drawing_of(raster_of(bitmap_of(set, i))), 1); }
 
 TEST(Images, LearnsShapes) {
   const Settings s = small({{"train-size", "1500"},
@@ -124,9 +119,11 @@ TEST(Images, ReadsEveryKindOfInputAlike) {
   ImageTaskData data(small(), "");
   const Bytes png = png_of(data.validation(), 7);
   write_file_atomic(folder / "seven.png", png);
-  const std::vector<std::string> inputs{"val:7", folder / "seven.png", "data:image/png;base64," + base64(png)};
+  const std::vector<std::string> inputs{
+      "val:7", folder / "seven.png", "data:image/png;base64," + encode_base64(png),
+      "data:image/x-portable-anymap;base64," + encode_base64(pgm_of(data.validation(), 7))};
   const auto answers = task->predict(inputs, {.n_best = 3});
-  ASSERT_EQ(answers.size(), 3u);
+  ASSERT_EQ(answers.size(), 4u);
   for (const auto& a : answers) {
     ASSERT_EQ(a.size(), 3u);
     EXPECT_EQ(a[0].text, answers[0][0].text);
@@ -146,6 +143,7 @@ TEST(Images, RefusesWhatItCannotRead) {
   EXPECT_EQ(error("val:x"), "no image val:x: they are numbered val:0 to val:49");
   EXPECT_NE(error("nowhere.png").find("nowhere.png"), std::string::npos);
   EXPECT_NE(error("data:image/gif;base64,AA").find("data:image/png;base64,"), std::string::npos);
+  EXPECT_NE(error("data:image/x-portable-anymap;base64,UDUK").find("P5"), std::string::npos);
   EXPECT_NE(error("data:image/png;base64,A*A").find("base64"), std::string::npos);
   const Raster wide{.rows = 4, .columns = 5, .colors = std::vector<Rgb>(20)};
   write_file_atomic(folder / "wide.png", to_png(drawing_of(wide), 1));

@@ -1,4 +1,6 @@
-// The server's answers, typed; an error carries the server's own sentence.
+// The answers of the server, or of the program in this tab, typed; an error carries their own sentence.
+import { isSite } from "./site/tab";
+import { ask } from "./site/training";
 
 export interface Setting {
   name: string;
@@ -201,10 +203,10 @@ async function request(path: string, init?: RequestInit): Promise<Response> {
   let response: Response;
   for (let turn = 0; ; turn++) {
     try {
-      response = await fetch(path, init);
+      response = await (isSite ? ask : fetch)(path, init);
     } catch (e) {
       if ((e as Error).name === "AbortError") throw e;
-      throw new ApiError(0, "The server does not answer; is it still running?");
+      throw new ApiError(0, isSite ? (e as Error).message : "The server does not answer; is it still running?");
     }
     if (response.status !== 503 || turn === 3) break;
     await wait(500 * (turn + 1));

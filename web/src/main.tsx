@@ -8,6 +8,7 @@ import { Lab } from "./lab/lab";
 import { gone, loaded, refresh, runs } from "./runs";
 import { exporting } from "./save/files";
 import { SaveMenu } from "./save/menu";
+import { isSite } from "./site/tab";
 import { notice, type State, state, update } from "./state";
 import { ask, failure } from "./trace";
 import { Train } from "./train/train";
@@ -36,7 +37,7 @@ function Banners() {
     <>
       {gone.value && (
         <p class="banner" role="alert" id="gone">
-          {gone.value} What was loaded stays; the page continues when the server is back.
+          {gone.value} What was loaded stays{isSite ? "." : "; the page continues when the server is back."}
         </p>
       )}
       {notice.value && (

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { readOnly, root, runs, startSmall } from "./runs";
+import { isSite } from "./site/tab";
 import { update } from "./state";
 import { begin, NewTraining } from "./train/new_training";
 
@@ -30,10 +31,14 @@ export function Welcome() {
         </p>
       )}
       {!readOnly.value && <NewTraining />}
-      <p>
-        On the command line; runs below <code>{root.value}/</code>, at any depth, appear here by themselves:
-      </p>
-      <pre>qkv train reverse</pre>
+      {!isSite && (
+        <>
+          <p>
+            On the command line; runs below <code>{root.value}/</code>, at any depth, appear here by themselves:
+          </p>
+          <pre>qkv train reverse</pre>
+        </>
+      )}
       <p>The lab needs no model: experiments on what attention can and cannot do, each with its formula.</p>
       {broken.length > 0 && (
         <>

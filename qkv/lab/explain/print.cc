@@ -1,10 +1,10 @@
 // Explanations as aligned tables, JSON or LaTeX.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 
 #include "qkv/base/error.h"
+#include "qkv/base/read_number.h"
 #include "qkv/io/json.h"
 #include "qkv/lab/explain/explain.h"
 #include "qkv/ops/ops.h"
@@ -176,8 +176,8 @@ Tensor parse_matrix(const std::string& text, const std::string& what) {
       ++at;
     } else {
       double value = 0;
-      const auto [next, error] = std::from_chars(at, end, value);
-      if (error != std::errc() || (next < end && std::string(" \t,;").find(*next) == std::string::npos)) {
+      const char* const next = read_number(at, end, value);
+      if (next == at || (next < end && std::string(" \t,;").find(*next) == std::string::npos)) {
         refuse("'" + text + "' is not a matrix");
       }
       values.push_back(value);

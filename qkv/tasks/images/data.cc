@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "qkv/base/base64.h"
 #include "qkv/base/error.h"
 #include "qkv/data/batching.h"
 #include "qkv/io/file.h"
@@ -86,30 +87,6 @@ ImageSet with_channels(const ImageSet& set, const ImageFormat& format, const std
     }
   }
   return fitted;
-}
-
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-Bytes decode_base64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  Bytes bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int value = base64_value(c);
-    if (value < 0) throw ConfigError("a data URL with a character that is not base64");
-    bits = (bits << 6) | static_cast<uint32_t>(value);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<std::byte>(bits >> count));
-  }
-  return bytes;
 }
 
 // "17" of "val:17"; nothing when the input is not of that set.
@@ -241,13 +218,17 @@ ImageSet ImageTaskData::read_input(const std::string& input) {
     const int64_t i = *number_of(input, "test:", test().size());
     return slice(test_, i, i + 1);
   }
-  constexpr std::string_view kUrl = "data:image/png;base64,";
+  constexpr std::string_view kPng = "data:image/png;base64,", kPixels = "data:image/x-portable-anymap;base64,";
   ImageSet one{.channels = format_.channels, .height = format_.height, .width = format_.width};
   one.labels = {-1};
-  if (input.starts_with("data:")) {
-    if (!input.starts_with(kUrl)) throw ConfigError("a data URL must begin with " + std::string(kUrl));
-    const Bytes bytes = decode_base64(std::string_view(input).substr(kUrl.size()));
+  if (input.starts_with(kPng)) {
+    const Bytes bytes = decode_base64(std::string_view(input).substr(kPng.size()));
     one.pixels = fit_picture(decode_png(bytes, "the picture"), one, "the picture");
+  } else if (input.starts_with(kPixels)) {
+    const Bytes bytes = decode_base64(std::string_view(input).substr(kPixels.size()));
+    one.pixels = fit_picture(decode_pnm(bytes, "the picture"), one, "the picture");
+  } else if (input.starts_with("data:")) {
+    throw ConfigError("a data URL must begin with " + std::string(kPng) + " or " + std::string(kPixels));
   } else {
     one.pixels = fit_picture(read_png(input), one, input);
   }

@@ -6,6 +6,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/data/generated_translation.h"
+#include "qkv/data/sentencepiece_tokenizer.h"
 
 namespace qkv {
 namespace {
@@ -50,7 +51,7 @@ void declare_translation_data(Settings& s) {
     s.path(std::string(set) + "-tgt", "", std::string(set) + " text in the target language");
   }
   s.integer("generated-size", 4000, "pairs of the generated corpus", 100, 1e6)
-      .choice("tokenizer", "unigram", tokenizer_kinds(), "tokenizer")
+      .choice("tokenizer", usual_tokenizer(), tokenizer_kinds(), "tokenizer")
       .integer("vocabulary", 5000, "tokens at most", 16, 1e6)
       .flag("joint", true, "one vocabulary for both languages")
       .integer("min-count", 2, "words and characters seen less often are unknown", 1, 1e6)

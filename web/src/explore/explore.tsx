@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Run, Site, Trace } from "../api";
 import type { Matrix } from "../map/matrix";
 import { exporting } from "../save/files";
-import { current, state, update } from "../state";
+import { current, notice, state, update } from "../state";
 import { ask, chosenHead, isMean, mapName, siteName, trace } from "../trace";
 import { CellView } from "./cell";
 import { Choices } from "./choices";
@@ -114,6 +114,7 @@ function useSomeRun(runs: Run[]): void {
     const usable = runs.filter((r) => !r.error && r.checkpoints.length > 0);
     const { model, input } = current();
     if (runs.some((r) => r.id === model) || !usable.length) return;
+    if (model) notice.value = `There is no run “${model}” here; ${usable[0].id} is shown instead.`;
     update({ model: usable[0].id, checkpoint: "", input: model ? "" : input });
   }, [runs.length, state.value.model]);
 }

@@ -1,20 +1,31 @@
 // A drawing pad, for models that read pictures.
 import { useEffect, useRef } from "preact/hooks";
 import { freeCanvas } from "../canvas";
+import { isSite } from "../site/tab";
 import { trace } from "../trace";
 
 const padSize = 28;
 
-/** A file as PNG of the size the model's own pictures have. */
-async function fileAsPng(file: File): Promise<string> {
+/** A canvas as the input of a model: PNG, which is short in a link; in a tab, which has no decoder for it, its pixels. */
+function inputOf(canvas: HTMLCanvasElement): string {
+  if (!isSite) return canvas.toDataURL("image/png");
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d")!.getImageData(0, 0, width, height);
+  let text = `P6\n${width} ${height}\n255\n`;
+  for (let i = 0; i < data.length; i++) if (i % 4 < 3) text += String.fromCharCode(data[i]);
+  return `data:image/x-portable-anymap;base64,${btoa(text)}`;
+}
+
+/** A file as an input of the size the model's own pictures have. */
+async function fileAsInput(file: File): Promise<string> {
   const image = await createImageBitmap(file);
   const { width, height } = trace.value?.picture ?? { width: padSize, height: padSize };
   const { canvas, c } = freeCanvas(width, height);
   c.drawImage(image, 0, 0, width, height);
-  return canvas.toDataURL("image/png");
+  return inputOf(canvas);
 }
 
-/** Draw a picture, or choose a file; both become a PNG. */
+/** Draw a picture, or choose a file. */
 export function Pad({ onPicture }: { onPicture: (dataUrl: string) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const drawing = useRef(false);
@@ -43,7 +54,7 @@ export function Pad({ onPicture }: { onPicture: (dataUrl: string) => void }) {
   const end = () => {
     drawing.current = false;
   };
-  const choose = async (file: File | undefined) => file && onPicture(await fileAsPng(file));
+  const choose = async (file: File | undefined) => file && onPicture(await fileAsInput(file));
   return (
     <div class="pad">
       <canvas
@@ -56,7 +67,7 @@ export function Pad({ onPicture }: { onPicture: (dataUrl: string) => void }) {
         onPointerUp={end}
       />
       <span>
-        <button type="button" onClick={() => onPicture(canvas.current!.toDataURL("image/png"))}>
+        <button type="button" onClick={() => onPicture(inputOf(canvas.current!))}>
           Run the drawing
         </button>
         <button type="button" onClick={clear}>

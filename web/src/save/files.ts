@@ -34,7 +34,7 @@ export const mapExport = (title: string, m: Matrix, scale: Scale): Exportable =>
   map: m,
 });
 
-function save(name: string, data: Blob): void {
+export function save(name: string, data: Blob): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(data);
   link.download = name;

@@ -5,6 +5,7 @@ import { type ApiError, getJson, type Setting, type TaskInfo } from "../api";
 import { useAnswer } from "../hooks";
 import { dataSets, runs, start } from "../runs";
 import { Select } from "../select";
+import { isSite } from "../site/tab";
 import { update } from "../state";
 
 const tasks = signal<TaskInfo[]>([]);
@@ -89,7 +90,7 @@ function Sources({ task, order, change }: { task: string; order: Order; change: 
           />
         </label>
       )}
-      {earlier.length > 0 && (
+      {!isSite && earlier.length > 0 && (
         <label class="control">
           <span class="name">weights to begin with</span>
           <Select

@@ -2,7 +2,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import { type ApiError, type Run, remove } from "../api";
 import { seriesColor } from "../colors";
-import { type Group, grouped, nameIn, readOnly, startSmall } from "../runs";
+import { type Group, grouped, nameIn, readOnly, refresh, startSmall } from "../runs";
+import { save } from "../save/files";
+import { isSite } from "../site/tab";
+import { addArchive, archiveOf, progress } from "../site/training";
 import { update } from "../state";
 import { begin, fresh, NewTraining } from "./new_training";
 import { failure } from "./records";
@@ -22,6 +25,44 @@ async function attempt(what: Promise<void>): Promise<void> {
   } catch (e) {
     failure.value = (e as ApiError).message;
   }
+}
+
+/** How long a training of this tab still takes; a server's says so in its terminal. */
+function left(id: string): string {
+  const known = progress.value[id];
+  if (!known?.steps) return "";
+  return `, step ${known.step} of ${known.steps}, ${Math.ceil(known.seconds_left)} s left`;
+}
+
+const download = async (id: string) => save(`${id}.tar`, new Blob([await archiveOf(id)]));
+
+/** A run that came as a file; dropped onto the page or chosen. */
+function AddRun() {
+  const add = async (file: File | undefined) => {
+    if (!file) return;
+    const id = await addArchive(file);
+    await refresh();
+    update({ view: "train", runs: id, trainingStep: -1 });
+  };
+  useEffect(() => {
+    const over = (e: DragEvent) => e.preventDefault();
+    const drop = (e: DragEvent) => {
+      e.preventDefault();
+      void attempt(add(e.dataTransfer?.files[0]));
+    };
+    addEventListener("dragover", over);
+    addEventListener("drop", drop);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("drop", drop);
+    };
+  }, []);
+  return (
+    <label class="file">
+      Add a run: drop its .tar file here, or choose it{" "}
+      <input type="file" id="add-run" accept=".tar" onChange={(e) => void attempt(add(e.currentTarget.files?.[0]))} />
+    </label>
+  );
 }
 
 const set = (ids: string[]) => update({ runs: ids.length ? ids.join(",") : "-" });
@@ -60,10 +101,20 @@ function RunItem({ run, group, chosen }: { run: Run; group: string; chosen: stri
           only
         </button>
       )}
-      {run.training && <em>training</em>}
+      {run.training && <em>training{left(run.id)}</em>}
       {run.training && !readOnly.value && (
         <button type="button" class="chip" aria-label={`Stop ${run.id}`} onClick={stop}>
           stop
+        </button>
+      )}
+      {isSite && !run.error && run.checkpoints.length > 0 && (
+        <button
+          type="button"
+          class="chip"
+          aria-label={`Download ${run.id}`}
+          onClick={() => void attempt(download(run.id))}
+        >
+          download
         </button>
       )}
       {run.error && <span class="error">{run.error}</span>}
@@ -105,10 +156,14 @@ export function RunList({ runs, chosen }: { runs: Run[]; chosen: string[] }) {
           <NewTraining />
         </>
       )}
-      <p class="caption">
-        {readOnly.value ? "More runs are trained on the server's machine" : "or on the command line"}:{" "}
-        <code>qkv train reverse</code>
-      </p>
+      {isSite ? (
+        <AddRun />
+      ) : (
+        <p class="caption">
+          {readOnly.value ? "More runs are trained on the server's machine" : "or on the command line"}:{" "}
+          <code>qkv train reverse</code>
+        </p>
+      )}
       {failure.value && (
         <p class="error" role="alert">
           {failure.value}

@@ -1,0 +1,188 @@
+// qkv site: the page with its runs as a folder of static files, for any web server.
+#include <cctype>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "qkv/app/cli.h"
+#include "qkv/app/console.h"
+#include "qkv/app/run_commands.h"
+#include "qkv/base/base64.h"
+#include "qkv/base/error.h"
+#include "qkv/figures/number.h"
+#include "qkv/io/json.h"
+#include "qkv/train/run_archive.h"
+#include "qkv/version.h"
+
+namespace qkv::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  ./run site --out site                        a small model is trained for it\n"
+    "  ./run site --out site runs/reverse-dot       with a run of yours\n"
+    "\n'./run site' builds the page for the browser first, which needs emscripten; docs/SITE.md says how to publish "
+    "it.\n";
+
+constexpr const char* kPageFiles[] = {"index.html", "app.js", "app.css", "worker.js", "qkv.wasm", "licences.txt"};
+constexpr const char* kIndex = "site.json";
+constexpr int64_t kCheckpoints = 10, kExamples = 8, kMostBytes = 50'000'000;
+
+struct SiteArguments {
+  std::string out, page;
+  std::vector<std::string> runs;
+  bool large = false;
+};
+
+struct PackedRun {
+  std::string id;
+  Bytes archive;
+};
+
+std::string megabytes(int64_t bytes) { return format_number(static_cast<double>(bytes) / 1e6, 3) + " MB"; }
+
+/// A place for the site: nothing there, an empty folder, or a site that is replaced.
+void check_place(const std::string& out) {
+  std::error_code error;
+  if (!fs::exists(out, error) || fs::exists(out + "/" + kIndex, error)) return;
+  if (fs::is_directory(out, error) && fs::is_empty(out, error)) return;
+  throw IoError("cannot write the site to " + out + ": something else is there; choose another --out");
+}
+
+void check_page(const std::string& page) {
+  std::error_code error;
+  for (const char* name : kPageFiles) {
+    if (page.empty() || !fs::exists(page + "/" + name, error)) {
+      throw IoError(page.empty() ? "the page for the browser is not built; use './run site', which builds it"
+                                 : "--page " + page + " has no " + name + "; use './run site', which builds it");
+    }
+  }
+}
+
+/// The pixels of a picture as an input that needs no data beside it.
+std::string pixels_input(const Bitmap& picture) {
+  std::string pixels = picture.channels == 1 ? "P5\n" : "P6\n";
+  pixels += std::to_string(picture.width) + " " + std::to_string(picture.height) + "\n255\n";
+  pixels.append(picture.pixels.begin(), picture.pixels.end());
+  return "data:image/x-portable-anymap;base64," + encode_base64(bytes_of(pixels));
+}
+
+/// The run's examples, each an input that works where its data are not at hand.
+std::vector<std::string> portable_examples(const std::string& run) {
+  OpenedRun opened = load_run(run, "");
+  std::vector<std::string> inputs = opened.task->examples(kExamples);
+  if (opened.folder.spec().input != InputKind::picture) return inputs;
+  for (std::string& input : inputs) {
+    if (const TracedExample e = opened.task->trace(input); e.picture) input = pixels_input(*e.picture);
+  }
+  return inputs;
+}
+
+/// What the tab has no code for.
+void check_runs_there(const std::string& run) {
+  std::error_code error;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".model") {
+      throw ConfigError("run " + run +
+                        " has a SentencePiece tokenizer, which a browser tab cannot run; train one with " +
+                        "--tokenizer word or char");
+    }
+  }
+}
+
+PackedRun packed(const std::string& run, std::set<std::string>& ids) {
+  const std::vector<std::string> examples = portable_examples(run);  // refuses what is no run
+  check_runs_there(run);
+  std::string name = fs::absolute(run + "/").lexically_normal().parent_path().filename().string();
+  // The name of a file on any server.
+  for (char& c : name) {
+    if (std::string_view("._-").find(c) == std::string_view::npos && !std::isalnum(static_cast<unsigned char>(c)))
+      c = '-';
+  }
+  std::string id = name;
+  for (int k = 2; !ids.insert(id).second; ++k) id = name + "-" + std::to_string(k);
+  return {id, pack_run(run, id, {.checkpoints = kCheckpoints, .optimizer = false, .examples = examples})};
+}
+
+/// A reversal model with attention, which learns in seconds, with checkpoints of the way there.
+std::string train_small(const std::string& folder) {
+  const TaskSpec& spec = find_task("reverse");
+  Settings settings = spec.settings();
+  for (const auto& [name, value] : {std::pair("max-length", "12"),
+                                    {"train-size", "4000"},
+                                    {"validation-size", "200"},
+                                    {"epochs", "10"},
+                                    {"eval-every", "50"},
+                                    {"checkpoint-every", "50"},
+                                    {"keep", "50"}})
+    settings.set(name, value);
+  const std::string path = folder + "/reverse";
+  OpenedRun run = open_or_create(path, spec, settings);
+  const auto began = std::chrono::steady_clock::now();
+  ConsoleObserver console("reverse", "no run was named: a small reversal model is trained for the site", stdout,
+                          Detail::brief);
+  const SessionResult result = run_session(run.folder, *run.task, &console);
+  if (result.training.interrupted) throw Error("stopped: nothing was written");
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  std::printf("trained in %s s\n", format_number(took.count(), 1).c_str());
+  return path;
+}
+
+void write_site(const SiteArguments& a, const std::vector<PackedRun>& runs) {
+  AtomicFolder folder(a.out);
+  int64_t page_bytes = 0;
+  for (const char* name : kPageFiles) {
+    const Bytes bytes = read_file(a.page + "/" + name);
+    page_bytes += static_cast<int64_t>(bytes.size());
+    folder.write(name, bytes);
+  }
+  make_folders(folder.file("runs"));
+  Json list = Json::array();
+  for (const PackedRun& run : runs) {
+    const std::string file = "runs/" + run.id + ".tar";
+    folder.write(file, run.archive);
+    list.push_back({{"id", run.id}, {"file", file}, {"bytes", run.archive.size()}});
+  }
+  folder.write(kIndex, bytes_of(json_text({{"qkv", QKV_VERSION}, {"runs", list}}) + "\n"));
+  folder.commit();
+  std::printf("%s: page %s", a.out.c_str(), megabytes(page_bytes).c_str());
+  for (const PackedRun& run : runs) {
+    std::printf(", %s %s", run.id.c_str(), megabytes(static_cast<int64_t>(run.archive.size())).c_str());
+  }
+  std::printf("\nAny web server shows it, for example: python3 -m http.server --directory %s\n", a.out.c_str());
+}
+
+}  // namespace
+
+int run_site(const Arguments& arguments) {
+  Cli cli("The page as a folder of static files: lab, runs and all, computed in the visitor's browser.", "site");
+  SiteArguments a;
+  cli.texts("RUN", a.runs, "DIR", "run folders to show; without any, a small reversal model is trained");
+  cli.text("--out", a.out, "DIR", "where the site is written; a site that is there is replaced").required();
+  cli.flag("--large", a.large, "allow more than 50 MB of runs");
+  cli.text("--page", a.page, "DIR", "the page built for the browser [what './run site' builds]");
+  cli.footer(kFooter);
+  if (!cli.parse(arguments)) return 0;
+  check_page(a.page);
+  check_place(a.out);
+  AtomicFolder work(a.out + ".run");  // never committed: it goes when the site is written
+  if (a.runs.empty()) a.runs.push_back(train_small(work.path()));
+  std::vector<PackedRun> runs;
+  std::set<std::string> ids;
+  int64_t bytes = 0;
+  for (const std::string& run : a.runs) {
+    runs.push_back(packed(run, ids));
+    bytes += static_cast<int64_t>(runs.back().archive.size());
+  }
+  if (bytes > kMostBytes && !a.large) {
+    throw ConfigError("the runs take " + megabytes(bytes) + ", more than the 50 MB a visitor is expected to load; " +
+                      "name fewer, or allow it with --large");
+  }
+  write_site(a, runs);
+  return 0;
+}
+
+}  // namespace qkv::app

@@ -1,0 +1,202 @@
+// Packing a run, and unpacking one without trust.
+#include "qkv/train/run_archive.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "qkv/base/error.h"
+#include "qkv/io/json.h"
+#include "qkv/io/tar.h"
+#include "qkv/train/run_folder.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExamples = "examples.json";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr uint64_t kExamplesLimit = uint64_t{1} << 24;
+constexpr size_t kMostFiles = 10000;
+
+bool is_plain(std::string_view name) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+           c == '_';
+  };
+  return !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), good);
+}
+
+/// Configuration, assets (.json and .model), logs and reports.
+bool is_run_file(std::string_view name) {
+  if (!is_plain(name)) return false;
+  return name == "CHECKSUMS" || name == "metrics.jsonl" || name == "report.html" || name.ends_with(".json") ||
+         name.ends_with(".model") || name.starts_with("events.out.tfevents");
+}
+
+bool is_checkpoint_file(std::string_view name) {
+  return name == "CHECKSUMS" || name == "state.json" || name == "model.safetensors" || name == kOptimizer;
+}
+
+bool is_checkpoint_folder(std::string_view name) {
+  return name == "average" || (!name.empty() && name.size() < 20 &&
+                               std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }));
+}
+
+/// Whether a file of a run may have this place below its folder.
+bool belongs(const std::string& place) {
+  constexpr std::string_view kFolder = "checkpoints/";
+  if (!place.starts_with(kFolder)) return is_run_file(place);
+  const std::string_view rest = std::string_view(place).substr(kFolder.size());
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  return slash < rest.size() && is_checkpoint_folder(rest.substr(0, slash)) &&
+         is_checkpoint_file(rest.substr(slash + 1));
+}
+
+/// The newest, the best, and others evenly between, `most` of them.
+std::vector<int64_t> chosen_checkpoints(const RunFolder& run, int64_t most) {
+  const std::vector<int64_t> all = run.checkpoints();
+  if (all.empty() || most <= 0 || static_cast<int64_t>(all.size()) <= most) return all;
+  std::set<int64_t> kept{all.back()};
+  if (const int64_t best = run.load_state(all.back()).best_step;
+      most > 1 && std::binary_search(all.begin(), all.end(), best))
+    kept.insert(best);
+  const auto last = static_cast<int64_t>(all.size()) - 1;
+  for (int64_t i = 0; i < most && static_cast<int64_t>(kept.size()) < most; ++i) {
+    kept.insert(all[static_cast<size_t>(last * i / std::max<int64_t>(most - 1, 1))]);
+  }
+  return {kept.begin(), kept.end()};
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_regular_file(error) && !it->is_symlink(error)) names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A list of checksums without the line of one file.
+std::string without_line(const std::string& text, const std::string& name) {
+  std::string out;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string line = text.substr(begin, end - begin);
+    if (!line.ends_with("  " + name + "\n")) out += line;
+    begin = end;
+  }
+  return out;
+}
+
+void add_checkpoint(TarWriter& tar, const std::string& folder, const std::string& inside, bool optimizer) {
+  for (const std::string& name : files_in(folder)) {
+    if (!is_checkpoint_file(name) || (name == kOptimizer && !optimizer)) continue;
+    if (name == "CHECKSUMS" && !(optimizer && fs::exists(folder + "/" + kOptimizer))) {
+      tar.add(inside + name, without_line(read_text(folder + "/" + name, kExamplesLimit), kOptimizer));
+    } else {
+      tar.add(inside + name, read_file(folder + "/" + name));
+    }
+  }
+}
+
+}  // namespace
+
+Bytes pack_run(const std::string& path, const std::string& name, const ArchiveOptions& options) {
+  const RunFolder run = RunFolder::open(path);
+  TarWriter tar;
+  for (const std::string& file : files_in(path)) {
+    // Events and the report say again what the metrics say: they stay with runs that continue.
+    const bool wanted = options.optimizer || !(file == "report.html" || file.starts_with("events."));
+    if (wanted && is_run_file(file) && file != kExamples) tar.add(name + "/" + file, read_file(path + "/" + file));
+  }
+  std::vector<std::string> examples = options.examples;
+  if (examples.empty()) examples = packed_examples(path);
+  if (!examples.empty()) tar.add(name + "/" + kExamples, Json{{"examples", examples}}.dump() + "\n");
+  for (const int64_t step : chosen_checkpoints(run, options.checkpoints)) {
+    const std::string folder = run.checkpoint_path(step);
+    add_checkpoint(tar, folder, name + "/checkpoints/" + fs::path(folder).filename().string() + "/", options.optimizer);
+  }
+  add_checkpoint(tar, path + "/checkpoints/average", name + "/checkpoints/average/", options.optimizer);
+  return tar.finish();
+}
+
+std::string unpack_run(std::span<const std::byte> archive, const std::string& file, const std::string& root) {
+  const std::vector<TarFile> files = parse_tar(archive, file);
+  if (files.size() > kMostFiles) throw IoError(file + ": more than " + std::to_string(kMostFiles) + " files");
+  std::string name;
+  for (const TarFile& f : files) {
+    const size_t slash = f.name.find('/');
+    const std::string first = f.name.substr(0, slash == std::string::npos ? 0 : slash);
+    if (name.empty()) name = first;
+    if (first.empty() || first != name || !belongs(f.name.substr(slash + 1))) {
+      throw IoError(file + ": " + quoted_name(f.name) +
+                    " is no file of a run; expected one run's folder, as 'tar cf' packs it");
+    }
+  }
+  if (!is_plain(name)) throw IoError(file + ": it holds no run");
+  make_folders(root);
+  const std::string path = free_folder(root + "/" + name);
+  AtomicFolder folder(path);
+  make_folders(folder.file("checkpoints"));
+  for (const TarFile& f : files) {
+    const std::string place = f.name.substr(name.size() + 1);
+    if (const size_t slash = place.rfind('/'); slash != std::string::npos)
+      make_folders(folder.file(place.substr(0, slash)));
+    folder.write(place, f.bytes);
+  }
+  try {
+    RunFolder::open(folder.path()).make_task();
+  } catch (const Error& e) {
+    std::string what = e.what();
+    if (const size_t at = what.find(folder.path()); at != std::string::npos)
+      what.replace(at, folder.path().size(), name);
+    throw IoError(file + ": " + what);
+  }
+  if (!folder.commit_new()) throw IoError("cannot write " + path + ": something of that name is there now");
+  return path;
+}
+
+std::vector<std::string> run_files(const std::string& path) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    const std::string place = entry.path().string().substr(path.size() + 1);
+    if (entry.is_regular_file() && belongs(place)) names.push_back(place);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void put_run_file(const std::string& path, const std::string& name, std::optional<std::span<const std::byte>> bytes) {
+  if (!belongs(name)) throw IoError(quoted_name(name) + " is no file of a run");
+  const std::string file = path + "/" + name;
+  const std::string folder = fs::path(file).parent_path().string();
+  if (bytes) {
+    make_folders(folder);
+    make_folders(path + "/checkpoints");
+    write_file_atomic(file, *bytes);
+    return;
+  }
+  std::error_code error;
+  fs::remove(file, error);
+  if (folder != path && fs::is_empty(folder, error) && !error) fs::remove(folder, error);
+}
+
+std::vector<std::string> packed_examples(const std::string& path) {
+  const std::string file = path + "/" + kExamples;
+  std::error_code error;
+  if (!fs::exists(file, error)) return {};
+  const Json json = read_json(file, "the examples of a run", kExamplesLimit);
+  std::vector<std::string> out;
+  const Json* const list = json.is_object() && json.contains("examples") ? &json["examples"] : nullptr;
+  if (list == nullptr || !list->is_array()) throw IoError(file + ": expected a list of examples");
+  for (const Json& one : *list) {
+    if (!one.is_string()) throw IoError(file + ": an example is not text");
+    out.push_back(one);
+  }
+  return out;
+}
+
+}  // namespace qkv

@@ -1,0 +1,104 @@
+// A run as one file: packed small enough to publish, unpacked without trust, and the same run afterwards.
+#include "qkv/train/run_archive.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "io/temp_folder.h"
+#include "qkv/base/error.h"
+#include "qkv/io/checksum.h"
+#include "qkv/io/tar.h"
+#include "qkv/train/session.h"
+
+namespace qkv {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::message_of;
+using testing::TempFolder;
+
+/// A reversal run with a checkpoint after each of its steps.
+struct Trained {
+  TempFolder temp;
+  std::string path = temp / "small";
+  Trained() {
+    const TaskSpec& spec = find_task("reverse");
+    Settings settings = spec.settings();
+    for (const auto& [name, value] : {std::pair("train-size", "256"),
+                                      {"validation-size", "32"},
+                                      {"hidden", "8"},
+                                      {"max-length", "4"},
+                                      {"epochs", "1"},
+                                      {"batch", "16"},
+                                      {"checkpoint-every", "1"},
+                                      {"eval-every", "4"},
+                                      {"keep", "100"}})
+      settings.set(name, value);
+    OpenedRun run = open_or_create(path, spec, settings);
+    run_session(run.folder, *run.task);
+  }
+  std::string answer(const std::string& run) const {
+    const std::vector<std::string> input{"abc"};
+    return load_run(run, "").task->predict(input, {}).at(0).at(0).text;
+  }
+};
+
+std::string refusal(const Bytes& archive, const std::string& root) {
+  return message_of<IoError>([&] { unpack_run(archive, "a.tar", root); });
+}
+
+TEST(RunArchive, UnpackedItIsTheSameRun) {
+  const Trained t;
+  const std::string there = unpack_run(pack_run(t.path, "small"), "a.tar", t.temp / "runs");
+  EXPECT_EQ(there, t.temp / "runs/small");
+  EXPECT_EQ(RunFolder::open(there).checkpoints(), RunFolder::open(t.path).checkpoints());
+  EXPECT_EQ(t.answer(there), t.answer(t.path));
+  EXPECT_EQ(unpack_run(pack_run(t.path, "small"), "a.tar", t.temp / "runs"), t.temp / "runs/small-2");
+  // It can be continued: what a training needs came along.
+  EXPECT_TRUE(fs::exists(there + "/checkpoints/00000016/optimizer.safetensors"));
+}
+
+TEST(RunArchive, PublishedItIsSmallAndWhole) {
+  const Trained t;
+  const Bytes archive = pack_run(t.path, "small", {.checkpoints = 5, .optimizer = false, .examples = {"ab", "ba"}});
+  const std::string there = unpack_run(archive, "a.tar", t.temp / "runs");
+  const std::vector<int64_t> steps = RunFolder::open(there).checkpoints();
+  EXPECT_EQ(steps.size(), 5u);
+  EXPECT_EQ(steps.back(), 16);
+  EXPECT_EQ(t.answer(there), t.answer(t.path));
+  for (const int64_t step : steps) {
+    const std::string folder = RunFolder::open(there).checkpoint_path(step);
+    EXPECT_FALSE(fs::exists(folder + "/optimizer.safetensors"));
+    EXPECT_NO_THROW(Checksums::load(folder).check_all());
+  }
+  EXPECT_EQ(packed_examples(there), (std::vector<std::string>{"ab", "ba"}));
+  EXPECT_TRUE(packed_examples(t.path).empty());
+}
+
+TEST(RunArchive, TakesNothingButARun) {
+  const Trained t;
+  const std::string root = t.temp / "runs";
+  const auto with = [&](const std::string& name, std::string_view text) {
+    TarWriter tar;
+    tar.add("run/config.json", read_text(t.path + "/config.json"));
+    tar.add(name, text);
+    return tar.finish();
+  };
+  for (const char* name :
+       {"run/evil.sh", "run/.profile", "other/config.json", "config.json", "run/checkpoints/x/state.json",
+        "run/checkpoints/00000001/evil", "run/deep/er/config.json"}) {
+    EXPECT_NE(refusal(with(name, "x"), root).find("is no file of a run"), std::string::npos) << name;
+  }
+  EXPECT_NE(refusal(with("run/CHECKSUMS", "damaged"), root), "");
+  TarWriter broken;
+  broken.add("run/config.json", "{ this is not JSON");
+  const std::string why = refusal(broken.finish(), root);
+  EXPECT_NE(why.find("a.tar: run/config.json"), std::string::npos) << why;
+  TarWriter empty;
+  EXPECT_NE(refusal(empty.finish(), root).find("no run"), std::string::npos);
+  EXPECT_TRUE(!fs::exists(root) || fs::is_empty(root)) << "something was left behind";
+}
+
+}  // namespace
+}  // namespace qkv

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# check_wasm.sh: builds the WebAssembly build's tests and runs them under Node.js: kernels (attention's case table among
+# them), tensors, ops and files; then the lab against the program's.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. tools/setup.sh
+build wasm-test qkv_site test_base test_core test_kernels test_ops test_io
+no_warnings build/wasm
+# Left out: what needs threads, other processes, or a second instruction set.
+run() { echo "$1"; node "build/wasm/tests/test_$1.js" --gtest_brief=1 --gtest_filter="-$2"; }
+run base "Parallel*:*Thread*:Budget*"
+run core "*Thread*"
+run kernels "*Thread*"
+run ops "*Thread*"
+run io "*Pipe*:*Lock*"
+node tests/wasm/lab_test.mjs build/wasm/qkv.js build/release/qkv
