@@ -11,10 +11,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-def blocks(page):
-    """The blocks of Python, but for those that need torch."""
+def blocks(page, torch=False):
+    """The blocks of Python that need no torch, or those that do."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    return [code for torch, code in re.findall(r"(<!-- torch -->\n)?```python\n(.*?)```", text, re.S) if not torch]
+    found = re.findall(r"(<!-- torch -->\n)?```python\n(.*?)```", text, re.S)
+    return [code for marked, code in found if bool(marked) == torch]
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import torch.utils.checkpoint
 
 import qkv
 import qkv.torch
+from docs_test import blocks
 from torch_sdpa_test import plain
 
 
@@ -167,6 +168,14 @@ def losses(attend, steps=40):
         optimizer.step()
         all_losses.append(loss.item())
     return all_losses
+
+
+class Guide(unittest.TestCase):
+    def test_the_blocks_that_need_torch(self):
+        found = blocks("docs/PYTHON.md", torch=True)
+        self.assertTrue(found)
+        for code in found:
+            exec(compile(code, "docs/PYTHON.md", "exec"), {})  # noqa: S102
 
 
 class Training(unittest.TestCase):
