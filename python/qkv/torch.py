@@ -71,14 +71,6 @@ def _four_axes(t: Tensor) -> Tensor:
     return t.flatten(0, axes - 4) if axes > 4 else t.reshape((1,) * (4 - axes) + tuple(t.shape))
 
 
-def _broadcast(query: Tensor, key: Tensor, value: Tensor, heads: bool) -> Tuple[Tensor, Tensor, Tensor]:
-    """All with the same axes before L and E, or, with `heads`, before the heads."""
-    own = 3 if heads else 2
-    leading = torch.broadcast_shapes(*(t.shape[:-own] for t in (query, key, value)))  # torch's own error
-    query, key, value = (t.expand(*leading, *t.shape[-own:]) for t in (query, key, value))
-    return query, key, value
-
-
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: Optional[float] = None,
                                  enable_gqa: bool = False) -> Tensor:
@@ -90,13 +82,14 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     if is_causal and attn_mask is not None:
         raise _qkv.ConfigError("scaled_dot_product_attention: attn_mask and is_causal cannot be combined")
-    axes = query.dim()
-    if min(axes, key.dim(), value.dim()) < (3 if enable_gqa else 2):
-        expected = "[…, H, L, E], […, Hkv, S, E], […, Hkv, S, Ev]" if enable_gqa else "[…, L, E], […, S, E], […, S, Ev]"
-        raise _qkv.ShapeError(f"scaled_dot_product_attention: expected {expected}")
-    own = 3 if enable_gqa else 2
+    axes, own = query.dim(), 3 if enable_gqa else 2  # own: axes that do not broadcast
+    if min(axes, key.dim(), value.dim()) < own:
+        heads = ("H, ", "Hkv, ", "Hkv, ") if enable_gqa else ("",) * 3
+        raise _qkv.ShapeError("scaled_dot_product_attention: expected […, {}L, E], […, {}S, E], […, {}S, Ev]"
+                              .format(*heads))
     if not query.shape[:-own] == key.shape[:-own] == value.shape[:-own]:
-        query, key, value = _broadcast(query, key, value, enable_gqa)
+        leading = torch.broadcast_shapes(*(t.shape[:-own] for t in (query, key, value)))  # torch's own error
+        query, key, value = (t.expand(*leading, *t.shape[-own:]) for t in (query, key, value))
         axes = query.dim()
     if 0 in query.shape[:-2]:
         return query.sum(-1, keepdim=True).expand(*query.shape[:-1], value.shape[-1])  # empty; qkv has no zero heads
