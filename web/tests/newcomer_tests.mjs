@@ -42,6 +42,43 @@ export function newcomerTests(site) {
     await close();
   });
 
+  test("a causal map is coloured though its first row has a weight of 1, and the legend says where colours end", async () => {
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("explore", { m: "text-small", x: german }),
+    });
+    await ready(page, ".map-box");
+    const [, end] = /0\s+([\d.]+) and above \(1 where few keys are seen\)/.exec(await page.textContent(".colorbar"));
+    assert.ok(Number(end) > 0 && Number(end) < 1);
+    const before = await inked(page);
+    await page.click("#scale-switch");
+    await page.waitForFunction(() => location.hash.includes("scale=abs"));
+    assert.ok((await inked(page)) < before);
+    await close();
+  });
+
+  test("in a long input the chosen token is in sight in every view", async () => {
+    const state = { m: "translate-small", s: "encoder", x: `${german} `.repeat(30), q: "250" };
+    const view = async (tab, selector) => {
+      const { page, close } = await open(site.browser, site.url, { hash: hashOf("explore", { ...state, tab }) });
+      await page.waitForSelector(selector);
+      return { page, close };
+    };
+    const lines = await view("lines", ".focus-weights td b");
+    const first = Number(await lines.page.inputValue("input[aria-label='First query in sight']"));
+    assert.ok(first <= 250 && first + 64 > 250, String(first));
+    await lines.close();
+    const steps = await view("steps", ".timeline .here");
+    assert.equal(await steps.page.$eval(".timeline .here", (b) => b.getAttribute("aria-current")), "step");
+    assert.match(await steps.page.textContent(".timeline"), /^… /);
+    await steps.close();
+    const cell = await view("cell", ".choose .tinted .here");
+    const [box, token] = await cell.page.$$eval(".choose .tinted, .choose .tinted .here", (all) =>
+      all.slice(0, 2).map((e) => [e.getBoundingClientRect().top, e.getBoundingClientRect().bottom]),
+    );
+    assert.ok(token[0] >= box[0] && token[1] <= box[1], `${token} in ${box}`);
+    await cell.close();
+  });
+
   test("the map fills its panel; up to 60 tokens every label is there and the map scrolls", async () => {
     for (const [width, height] of [
       [1280, 800],

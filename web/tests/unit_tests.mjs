@@ -45,7 +45,7 @@ export function unitTests() {
   });
 
   test("maps: scales, pooling, captions, CSV", async () => {
-    const { shades, poolMatrix, describeCell, rowMaximum } = await load("map/matrix");
+    const { shades, poolMatrix, describeCell, rowMaximum, topWeight } = await load("map/matrix");
     const { matrixCsv, shortest } = await load("save/csv");
     const m = {
       rows: 2,
@@ -54,6 +54,9 @@ export function unitTests() {
       rowLabels: ["a,b", "c"],
       colLabels: ["x", "y", "z"],
     };
+    near(topWeight(m), 0.75, 1e-9, "all rows count while they see similarly many keys");
+    const causal = { rows: 3, cols: 3, values: Float32Array.of(1, NaN, NaN, 0.5, 0.5, NaN, 0.25, 0.25, 0.5) };
+    near(topWeight(causal), 0.5, 1e-9, "a row that sees one key of three does not");
     assert.deepEqual(
       Array.from(shades(m, "row")).map((v) => (Number.isNaN(v) ? "masked" : +v.toFixed(4))),
       [1, 1, "masked", 0.3333, 0, 1],
