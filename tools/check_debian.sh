@@ -11,9 +11,10 @@ jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 for command in "apt-get update -qq" "apt-get install -y -qq --no-install-recommends git ca-certificates"; do
   in_root "$root" $command >"$root.log" 2>&1 || { tail -n 5 "$root.log" >&2; exit 1; }
 done
-# What a machine needs to reach npm's registry, where it needs anything.
-[ ! -e ~/.npmrc ] || cp ~/.npmrc "$root/root/.npmrc"
+# A machine behind a proxy trusts its certificate too: npm must, there as here.
+certificates=${NODE_EXTRA_CA_CERTS:-}
+[ -z "$certificates" ] || cp "$certificates" "$root/etc/ssl/extra.pem"
 for command in "./run --version" ./run ./test; do
   echo "$1: $command"
-  in_root "$root" env CMAKE_BUILD_PARALLEL_LEVEL="$jobs" bash -c "cd /root/qkv && $command"
+  in_root "$root" env CMAKE_BUILD_PARALLEL_LEVEL="$jobs" ${certificates:+NODE_EXTRA_CA_CERTS=/etc/ssl/extra.pem} bash -c "cd /root/qkv && $command"
 done

@@ -32,15 +32,17 @@ T parsed(const std::string& name, const std::string& word, const char* kind, T l
 
 bool is_word(const Option& option) { return option.name[0] != '-'; }
 
-/// What people who come from elsewhere ask for.
-bool asks_for_gpu(const std::string& option) {
-  return option.starts_with("--gpu") || option.starts_with("--cuda") || option.starts_with("--device");
-}
-
 }  // namespace
 
 int64_t whole_number(const std::string& name, const std::string& word, int64_t low, int64_t high) {
   return parsed<int64_t>(name, word, "a whole number", low, high);
+}
+
+void refuse_gpu(const std::string& option) {
+  for (const char* asked : {"--gpu", "--cuda", "--device"}) {
+    if (!option.starts_with(asked)) continue;
+    throw ConfigError("no option '" + option.substr(0, option.find('=')) + "': qkv runs on the CPU");
+  }
 }
 
 bool wants_text(const Arguments& arguments) {
@@ -184,7 +186,7 @@ void Cli::refuse_unknown(const std::vector<std::string>& words) const {
   const auto option = std::find_if(words.begin(), words.end(), [](const auto& word) { return word.starts_with("-"); });
   if (option == words.end()) refuse("'" + words[0] + "' is not expected here");
   const std::string name = option->substr(0, option->find('='));
-  if (asks_for_gpu(name)) refuse("no option '" + name + "': qkv runs on the CPU");
+  refuse_gpu(name);
   std::vector<std::string> names{"--help"};
   for (const Option& o : options_) {
     if (is_word(o)) continue;

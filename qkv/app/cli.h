@@ -52,6 +52,8 @@ int64_t whole_number(const std::string& name, const std::string& word, int64_t l
 /// As a command's last argument: what the manual says of it is printed (kManual), or the words that may come next,
 /// which the shell completes (kNextWords).
 inline constexpr const char *kManual = "--manual", *kNextWords = "--next-words";
+/// Throws ConfigError for an option that asks for a GPU, as people who come from elsewhere do.
+void refuse_gpu(const std::string& option);
 /// Whether they only ask for a text: --help, the manual's part or the next words.
 bool wants_text(const Arguments& arguments);
 /// The values of "a,b,c".

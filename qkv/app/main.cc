@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 
+#include "qkv/app/cli.h"
 #include "qkv/app/command.h"
 #include "qkv/app/errors.h"
 #include "qkv/app/manual.h"
@@ -47,7 +48,11 @@ int run(const std::string& name, const Arguments& arguments) {
     if (name == command.name) return command.run(arguments);
     names.emplace_back(command.name);
   }
-  throw qkv::ConfigError(qkv::unknown_name("command", name, names) + "; see 'qkv --help'");
+  qkv::app::refuse_gpu(name);
+  const std::string available = qkv::listed(names);
+  names.insert(names.end(), {"help", "--help", "--version"});
+  throw qkv::ConfigError("unknown command '" + name + "'" + qkv::did_you_mean(name, names) +
+                         "; available: " + available + "; see 'qkv --help'");
 }
 
 // Blocks that batches of other shapes left behind serve the next batch: the system is not asked to take them back and

@@ -55,6 +55,11 @@ Arguments with_config(const Arguments& arguments, const std::vector<std::string>
   if (folder_kind(file) == FolderKind::run) file += "/config.json";
   const Json json = read_json(file, "a configuration: {\"task\": NAME, \"settings\": {...}}");
   const JsonObject config(json, file);
+  if (!config.has("settings")) {
+    throw ConfigError(file +
+                      R"( has no settings; it is written {"task": "reverse", "settings": {"epochs": 3}}, as the )"
+                      "config.json of a run is");
+  }
   Arguments rest = without_option(arguments, "--config");
   std::string task = task_argument(rest);
   if (!task.empty()) rest.erase(rest.begin());

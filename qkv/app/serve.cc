@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -74,8 +75,11 @@ void add_page(routes::Router& router) {
   }
 }
 
-void warn_about(const routes::ModelStore& models) {
-  for (const routes::RunInfo& run : models.list()) {
+void warn_about(const routes::ModelStore& models, bool named) {
+  const std::vector<routes::RunInfo> runs = models.list();
+  const bool none = std::all_of(runs.begin(), runs.end(), [](const auto& run) { return !run.error.empty(); });
+  if (named && none && !runs.empty()) throw IoError(runs[0].error);
+  for (const routes::RunInfo& run : runs) {
     if (!run.error.empty()) std::fprintf(stderr, "qkv: %s (the others are served)\n", run.error.c_str());
   }
 }
@@ -137,7 +141,7 @@ int run_serve(const Arguments& arguments) {
 
   StopOnSignal stop;
   routes::ModelStore models(paths, root);
-  warn_about(models);
+  warn_about(models, !paths.empty());
   routes::TraceStore traces(models);
   serve::TrainingProcesses trainings(root, "/proc/self/exe", {"--target=" + kernels::simd_target()});
   routes::Router router;

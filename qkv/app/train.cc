@@ -102,6 +102,7 @@ std::optional<Prepared> prepared(const Arguments& given, int processes) {
     settings = RunFolder::open(resumed).spec().settings();
   }
   if (name.empty() && resumed.empty() && !wants_text(arguments)) {
+    for (const std::string& word : arguments) refuse_gpu(word);
     throw ConfigError("give a task to train: " + task_names() + "; see 'qkv train --help'");
   }
   cli.settings(settings);

@@ -16,6 +16,7 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 
 TEST(Messages, ANameThatIsNearlyRightIsSuggested) {
   expect_refused({"tarin", "reverse"}, 2, "unknown command 'tarin' (did you mean 'train'?); available: lab, explain");
+  expect_refused({"--verion"}, 2, "(did you mean '--version'?)");
   expect_refused({"help", "evla"}, 2, "(did you mean 'eval'?)");
   expect_refused({"train", "revese"}, 2, "unknown task 'revese' (did you mean 'reverse'?)");
   expect_refused({"train", "reverse", "--layrs", "3"}, 2,
@@ -33,7 +34,9 @@ TEST(Messages, WrongUsageNamesTheHelpThatListsTheOption) {
   expect_refused({"train", "reverse", "--hidden", "70000"}, 2,
                  "--hidden: '70000' is not a whole number between 1 and 65,536; see 'qkv train reverse --help'");
   expect_refused({"train", "reverse", "--gpu"}, 2, "no option '--gpu': qkv runs on the CPU");
-  expect_refused({"train", "reverse", "--device=cuda"}, 2, "qkv runs on the CPU");
+  expect_refused({"train", "reverse", "--device=cuda"}, 2, "no option '--device': qkv runs on the CPU");
+  expect_refused({"train", "--gpu"}, 2, "qkv runs on the CPU");
+  expect_refused({"--gpu"}, 2, "qkv runs on the CPU");
   expect_refused({"train", "--layers", "3"}, 2, "give a task to train: reverse");
   expect_refused({"train", "reverse", "--out"}, 2, "--out needs a value: --out DIR; see 'qkv train reverse --help'");
   expect_refused({"map"}, 2, "RUN is required; see 'qkv map --help'");
@@ -45,9 +48,13 @@ TEST(Messages, WrongUsageNamesTheHelpThatListsTheOption) {
 }
 
 TEST(Messages, AttendSaysHowToMakeAnArrayOfAText) {
-  const ProgramRun run = run_program({"attend", "--q", "a.csv", "--k", "k.npy", "--v", "v.npy"});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_TRUE(says(run.err, "np.save('a.npy', np.loadtxt('a.csv', delimiter=',')")) << run.err;
+  const char* how = "np.save('a.npy', np.loadtxt('a.csv', delimiter=',')";
+  expect_refused({"attend", "--q", "a.csv", "--k", "k.npy", "--v", "v.npy"}, 2, how);
+  expect_refused({"attend", "--q", "a.csv"}, 2, how);
+}
+
+TEST(Messages, AServerWithoutARunThatWasNamedDoesNotStart) {
+  expect_refused({"serve", "no/such/run", "--port", "0"}, 1, "no run in no/such/run");
 }
 
 TEST(Help, IsThereForEveryCommandAndTask) {
@@ -162,6 +169,8 @@ TEST_F(Runs, GiveTheirConfigurationToOthers) {
   write_file_atomic(folder / "wrong.json", std::string_view(R"({"task": "reverse", "settings": {"hiden": 3}})"));
   expect_refused({"train", "--config", folder / "wrong.json"}, 2, "unknown setting 'hiden' (did you mean 'hidden'?)");
   expect_refused({"train", "--config", folder / "none.json"}, 1, "none.json");
+  write_file_atomic(folder / "flat.json", std::string_view(R"({"epochs": 3})"));
+  expect_refused({"train", "reverse", "--config", folder / "flat.json"}, 2, R"(it is written {"task": "reverse")");
 }
 
 }  // namespace

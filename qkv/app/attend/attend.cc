@@ -54,9 +54,16 @@ void add_files(Cli& cli, const char* group,
 
 void add_inputs(Cli& cli, AttendPaths& p, AttendRequest& r) {
   const char* group = "Arrays";
-  cli.text("--q", p.q, "FILE", "queries").in(group).required();
-  cli.text("--k", p.k, "FILE", "keys").in(group).required();
-  cli.text("--v", p.v, "FILE", "values").in(group).required();
+  const auto needed = [&](const char* name, std::string& path, const char* help) {
+    const auto take = [&path](const std::string& word) {
+      refuse_table(word);
+      path = word;
+    };
+    cli.call(name, "FILE", help, take).in(group).required();
+  };
+  needed("--q", p.q, "queries");
+  needed("--k", p.k, "keys");
+  needed("--v", p.v, "values");
   add_files(cli, group,
             {{"--past-k", &p.past_k, "keys before k, [B,Hkv,P,D]; query 0 is then at key P"},
              {"--past-v", &p.past_v, "values before v, [B,Hkv,P,Dv]"}});

@@ -28,8 +28,9 @@ Tensor tensor_of(const NpyArray& array) {
   return t;
 }
 
-/// load_npy with what to do about a table of text.
-NpyArray load_array(const std::string& path) {
+}  // namespace
+
+void refuse_table(const std::string& path) {
   for (const char* ending : {".csv", ".tsv", ".txt"}) {
     if (!path.ends_with(ending)) continue;
     const char* comma = path.ends_with(".csv") ? ", delimiter=','" : "";
@@ -39,6 +40,12 @@ NpyArray load_array(const std::string& path) {
                       path.substr(0, path.size() - 4) + ".npy', np.loadtxt('" + path + "'" + comma +
                       ")[None, None])\" ([B,H,L,D])");
   }
+}
+
+namespace {
+
+NpyArray load_array(const std::string& path) {
+  refuse_table(path);
   return load_npy(path);
 }
 

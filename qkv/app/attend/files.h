@@ -14,6 +14,9 @@ struct AttendPaths {
   std::string out, present_k, present_v, scores, stats, map, grad_q, grad_k, grad_v;  // written
 };
 
+/// Throws ConfigError with the command that makes an array of it, for a table of text.
+void refuse_table(const std::string& path);
+
 /// Reads every array named in `paths` into `request`. Throws IoError naming the file, ShapeError for an empty mask
 /// or list of lengths.
 void load_arrays(const AttendPaths& paths, AttendRequest& request);
