@@ -164,7 +164,7 @@ test("a model trained in the tab: maps on the way, kept over a reload, downloade
   await close();
 });
 
-test("a training that is cut short continues when the page is opened again; stop saves; one tab trains a run", async () => {
+test("a training that is cut short continues when the page is opened again; stop saves; a run trains in one tab at a time", async () => {
   const { page, close } = await open(browser, url, { hash: "#/train" });
   await page.click("text=Train a small reversal model");
   await page.waitForFunction((l) => /step 1\d\d of/.test(document.querySelector(l)?.textContent), line("reverse"), {
