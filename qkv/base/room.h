@@ -5,7 +5,7 @@
 
 namespace qkv {
 
-/// Whether this many bytes could be had now. Asked before work that cannot stop halfway for lack of memory.
+/// Whether the system would give this many bytes now. Asked before work that cannot stop halfway for lack of memory.
 bool have_room(size_t bytes) noexcept;
 
 }  // namespace qkv

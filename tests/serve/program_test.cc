@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 /// The program with these words after `serve`, and what it prints first.
 class Served {
  public:
-  /// With an address space of so many bytes; 0: no limit.
+  /// `address_space`: in bytes; 0: no limit.
   explicit Served(std::vector<std::string> words, uint64_t address_space = 0) {
     words.insert(words.begin(), {"qkv", "serve", "--port", "0"});
     std::vector<char*> argv;
