@@ -72,7 +72,8 @@ TEST(Manual, UsesNoRequestByAccidentAndDependsOnNoProcessor) {
   std::istringstream lines(page);
   const std::regex request(R"(\.(TH|SH|SS|TP|PP|br|nf|fi)( .*)?)");
   for (std::string line; std::getline(lines, line);) {
-    if (!line.empty() && (line[0] == '.' || line[0] == '\'')) EXPECT_TRUE(std::regex_match(line, request)) << line;
+    const bool asks = !line.empty() && (line[0] == '.' || line[0] == '\'');
+    EXPECT_TRUE(!asks || std::regex_match(line, request)) << line;
     const std::string plain = std::regex_replace(line, std::regex(R"(\\(f[BIR]|-|e|&))"), "");
     EXPECT_EQ(plain.find('\\'), std::string::npos) << line;
   }
