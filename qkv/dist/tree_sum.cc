@@ -2,6 +2,7 @@
 #include "qkv/dist/tree_sum.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
@@ -18,16 +19,40 @@ void add_numbers(float* to, const float* from, int64_t n) {
   });
 }
 
-/// Adds `from` to `to`, tensor by tensor; what only one of them has is that one's.
-void merge(std::vector<Tensor>& to, std::vector<Tensor>& from) {
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (!from[i].defined()) continue;
-    if (!to[i].defined()) {
-      to[i] = from[i];
-      continue;
+/// terms[0] + (terms[1] + (… + terms[last])) into terms[0], in one pass over the memory.
+void add_terms(const std::vector<float*>& terms, int64_t n) {
+  parallel_blocks(n, kBlock, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kCached = 2048;
+    float sum[kCached];
+    for (; begin < end; begin += kCached) {
+      const int64_t count = std::min(kCached, end - begin);
+      std::copy_n(terms.back() + begin, count, sum);
+      for (size_t k = terms.size() - 1; k-- > 0;) {
+        const float* const term = terms[k] + begin;
+        for (int64_t i = 0; i < count; ++i) sum[i] += term[i];
+      }
+      std::copy_n(sum, count, terms[0] + begin);
     }
-    if (!to[i].owns_memory_alone()) to[i] = to[i].clone();
-    add_numbers(to[i].f32(), from[i].f32(), to[i].numel());
+  });
+}
+
+/// Sums the tensors of the nodes from the last to `first` into those of `first`.
+template <class Node>
+void merge_from(std::vector<Node>& nodes, size_t first) {
+  for (size_t t = 0; t < nodes[first].tensors.size(); ++t) {
+    std::vector<Tensor> there;  // what a part does not have is no term
+    for (size_t k = first; k < nodes.size(); ++k) {
+      Tensor& tensor = nodes[k].tensors[t];
+      if (tensor.defined()) there.push_back(std::exchange(tensor, Tensor()));
+    }
+    if (there.empty()) continue;
+    if (there.size() > 1) {
+      if (!there[0].owns_memory_alone()) there[0] = there[0].clone();
+      std::vector<float*> terms;
+      for (Tensor& tensor : there) terms.push_back(tensor.f32());
+      add_terms(terms, there[0].numel());
+    }
+    nodes[first].tensors[t] = there[0];
   }
 }
 
@@ -82,13 +107,11 @@ TreeSum::TreeSum(Processes& processes, int64_t parts, const std::vector<Tensor>&
 void TreeSum::add(std::vector<Tensor> part) {
   nodes_.push_back({next_, next_ + 1, std::move(part)});
   ++next_;
-  while (nodes_.size() > 1) {
-    Node &left = nodes_[nodes_.size() - 2], &right = nodes_.back();
-    if (!siblings(left.begin, left.end, right.end)) break;
-    merge(left.tensors, right.tensors);
-    left.end = right.end;
-    nodes_.pop_back();
-  }
+  size_t first = nodes_.size() - 1;  // of the nodes that end here and are one subtree
+  while (first > 0 && siblings(nodes_[first - 1].begin, nodes_[first - 1].end, next_)) --first;
+  merge_from(nodes_, first);
+  nodes_[first].end = next_;
+  nodes_.resize(first + 1);
 }
 
 std::vector<Tensor> TreeSum::total() {

@@ -20,7 +20,7 @@ TASKS = {
     "rnn": "translate --model rnn --generated-size 100 --vocabulary 120 --hidden 16 --embedding 16 --batch-tokens 600 "
            "--dropout 0.1 --teacher-forcing 0.8".split(),
     "transformer": "translate --model transformer --generated-size 100 --vocabulary 120 --width 16 --inner 32 --heads 2 "
-                   "--batch-tokens 600 --dropout 0.1".split(),
+                   "--batch-tokens 600 --dropout 0.1 --beam 2".split(),
     "text": ["text", "--generated-size", "100", "--batch", "24", *GPT],
     "images": "images --data shapes --train-size 100 --width 16 --layers 1 --heads 2 --batch 20 --cutmix 0.5 --shown 0.5 "
               "--dropout 0.1".split(),
