@@ -259,6 +259,14 @@ class Defaults(Temporary):
         self.assertNotIn("libmpi", maps.stdout)
         self.assertNotIn("libqkv_mpi", maps.stdout)
 
+    def test_bench_scale(self):
+        result = finished(launched(2, "bench", "scale", "--quick", "--updates", "2", "--threads", "1", "--json"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        self.assertEqual({row["case"] for row in rows}, {"gpt", "transformer"})
+        self.assertEqual({row["processes"] for row in rows}, {1, 2})
+        self.assertTrue(all(row["ms_per_update"] > 0 and row["parts"] == 2 for row in rows))
+
     def test_data_of_the_first_process_reach_the_others(self):
         text = self.folder / "text.txt"
         text.write_text("the cat sat on the mat and looked at the dog\n" * 60)
