@@ -118,7 +118,7 @@ void CharVocabulary::save(const std::string& folder) const {
 CharVocabulary CharVocabulary::load(const std::string& folder) {
   const std::string path = folder + kVocabularyFile;
   const Json json = read_json(path, "a vocabulary of characters");
-  const std::string& text = JsonObject(json, path).text("characters");
+  const std::string text = JsonObject(json, path).text("characters");
   const std::u32string characters = utf8_to_code_points(text);
   if (!characters.empty() && std::is_sorted(characters.begin(), characters.end(), std::less_equal<>())) {
     return of_text(text);
