@@ -1,6 +1,7 @@
 // Creating, opening and locking a run's folder.
 #include "qkv/train/run_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -165,12 +166,18 @@ void RunFolder::store_changes() {
   changed_ = false;
 }
 
+// Not by std::filesystem, whose recursive iterator ends the program where it gets no memory.
 void refuse_links(const std::string& folder) {
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->is_symlink(error)) continue;
-    throw IoError("cannot continue in " + folder + ": " + it->path().string() +
-                  " is a link; put what it names in its place");
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), &::closedir);
+  if (!entries) return;
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string name = entry->d_name, path = folder + "/" + name;
+    struct stat info;
+    if (name == "." || name == ".." || ::lstat(path.c_str(), &info) != 0) continue;
+    if (S_ISLNK(info.st_mode)) {
+      throw IoError("cannot continue: " + path + " is a link; put what it names in its place");
+    }
+    if (S_ISDIR(info.st_mode)) refuse_links(path);
   }
 }
 
