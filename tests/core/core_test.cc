@@ -46,8 +46,10 @@ TEST(Tensor, ConversionAndErrors) {
   EXPECT_THROW(Tensor::empty({-1}), ShapeError);
   EXPECT_THROW(Tensor::empty({int64_t{1} << 40, int64_t{1} << 40}), ShapeError);
   // 32 bits address neither 2³⁰ floats nor a block of 3.6 GB, which has no size class either.
-  if (sizeof(size_t) == 4) EXPECT_THROW(Tensor::empty({int64_t{1} << 30}), ShapeError);
-  if (sizeof(size_t) == 4) EXPECT_THROW(Storage(size_t{3'600'000'000u}), std::bad_alloc);
+  if constexpr (sizeof(size_t) == 4) {
+    EXPECT_THROW(Tensor::empty({int64_t{1} << 30}), ShapeError);
+    EXPECT_THROW(Storage(size_t{3'600'000'000u}), std::bad_alloc);
+  }
 }
 
 TEST(Tensor, AConstTensorGivesItsNumbersForReading) {
