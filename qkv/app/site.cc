@@ -168,6 +168,8 @@ int run_site(const Arguments& arguments) {
   if (!cli.parse(arguments)) return 0;
   check_page(a.page);
   check_place(a.out);
+  a.out = fs::absolute(a.out + "/").lexically_normal().parent_path().string();
+  make_folders(fs::path(a.out).parent_path().string());
   AtomicFolder work(a.out + ".run");  // never committed: it goes when the site is written
   if (a.runs.empty()) a.runs.push_back(train_small(work.path()));
   std::vector<PackedRun> runs;
