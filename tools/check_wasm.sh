@@ -12,7 +12,7 @@ no_warnings build/wasm
 run() { echo "$1"; node --no-experimental-fetch "build/wasm/tests/test_$1.js" --gtest_brief=1 --gtest_filter="-$2"; }
 run base "Parallel*:*Thread*:Budget*"
 run core "*Thread*"
-run kernels "*Thread*:*NeedLittleMemory"
+run kernels "*Thread*:*NeedLittleMemory:SimdTarget.PortableFallbackIsListed"
 run ops "*Thread*"
 run io "*Pipe*:*Lock*"
 node tests/wasm/lab_test.mjs build/wasm/qkv.js build/release/qkv
