@@ -22,7 +22,7 @@ using qkv::app::Arguments;
 using qkv::app::Command;
 
 int run(const std::string& name, const Arguments& arguments) {
-  if (name == "help" && arguments == Arguments{"--man"}) {
+  if (name == "help" && !arguments.empty() && arguments[0] == "--man") {
     qkv::app::print_manual();
     return 0;
   }

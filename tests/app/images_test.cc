@@ -64,7 +64,7 @@ TEST_F(TrainedOnShapes, PredictsClassAndProbability) {
   double sum = 0;
   for (const Json& answer : j.at("answers")) sum += answer.at("probability").get<double>();
   EXPECT_NEAR(sum, 1, 1e-5);
-  EXPECT_EQ(one.out.substr(0, one.out.find('\t')), j.at("answers")[0].at("text"));
+  EXPECT_EQ(one.out.substr(0, one.out.find('\t')), j.at("answers")[0].at("text").get<std::string>());
 }
 
 TEST_F(TrainedOnShapes, DrawsMapsOverThePicture) {
