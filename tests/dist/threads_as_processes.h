@@ -1,6 +1,7 @@
 // Processes that are threads of the test: the same interface, so that sums and agreement are tested without a launcher.
 #pragma once
 
+#include <algorithm>
 #include <barrier>
 #include <exception>
 #include <thread>

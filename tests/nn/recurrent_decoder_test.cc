@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/nn/attention.h"

@@ -46,7 +46,7 @@ export function exploreTests(site) {
     ]) {
       const p = await cellAt(page, i, j);
       await page.mouse.move(p.x, p.y);
-      await page.waitForFunction((t) => document.querySelector(".readout").textContent.includes(t), `(${i}) →`);
+      await page.waitForFunction((t) => document.querySelector(".readout")?.textContent.includes(t), `(${i}) →`);
       const said = await readout(page);
       assert.ok(said.includes(`(${j}): ${want.values[i][j].toFixed(4)},`), said);
       assert.ok(said.startsWith(`“${want.rows[i]}”`), said);
@@ -80,7 +80,7 @@ export function exploreTests(site) {
     await page.focus(".map-box");
     const expect = (i, j) =>
       page.waitForFunction(
-        (t) => document.querySelector(".readout").textContent.includes(t),
+        (t) => document.querySelector(".readout")?.textContent.includes(t),
         `(${j}): ${want.values[i][j].toFixed(4)}`,
       );
     await page.keyboard.press("ArrowDown");
@@ -146,12 +146,12 @@ export function exploreTests(site) {
       (String((await saved(page, "svg")).bytes).match(/stroke-opacity="[^"]+"/g) ?? []).map((s) => s.slice(16, -1));
     const both = await opacities();
     await page.click(".head-switch input");
-    await page.waitForFunction((n) => Number(document.querySelector(".lines canvas").dataset.lines) < n, both.length);
+    await page.waitForFunction((n) => Number(document.querySelector(".lines canvas")?.dataset.lines) < n, both.length);
     const one = await opacities();
     assert.ok(one.length > 0 && one.every((o) => both.includes(o)));
     const box = await (await page.$(".lines canvas")).boundingBox();
     await page.mouse.move(box.x + box.width - 60, box.y + 90);
-    await page.waitForFunction(() => document.querySelector(".bars caption").textContent.includes("is looked at by"));
+    await page.waitForFunction(() => document.querySelector(".bars caption")?.textContent.includes("is looked at by"));
     await close();
   });
 
@@ -182,7 +182,10 @@ export function exploreTests(site) {
     assert.equal((await page.$$(".timeline .token")).length, want.rows.length);
     for (let step = 0; step < 3; step++) {
       const largest = Math.max(...want.values[step]).toFixed(4);
-      await page.waitForFunction((t) => document.querySelector(".step-tables section td.n").textContent === t, largest);
+      await page.waitForFunction(
+        (t) => document.querySelector(".step-tables section td.n")?.textContent === t,
+        largest,
+      );
       const p = await page.$$eval(".step-tables section:nth-child(2) td.n", (all) =>
         all.map((c) => Number(c.textContent)),
       );
@@ -290,9 +293,9 @@ export function exploreTests(site) {
     const { page, close } = await open(site.browser, site.url, { hash: hashOf("explore", { m: "odd" }) });
     await ready(page, ".map-box");
     await page.goto(site.url + hashOf("explore", { m: "reverse-small" }));
-    await page.waitForFunction(() => /^[abcd]+$/.test(document.querySelector("#input").value));
+    await page.waitForFunction(() => /^[abcd]+$/.test(document.querySelector("#input")?.value));
     await ready(page, ".map-box");
-    await page.waitForFunction(() => /^[abcd]+$/.test(document.querySelector(".examples .chip").title));
+    await page.waitForFunction(() => /^[abcd]+$/.test(document.querySelector(".examples .chip")?.title));
     await close();
   });
 
@@ -311,7 +314,7 @@ export function exploreTests(site) {
     await page.$eval(".map-box", (b) => b.scrollTo(2000, 1500));
     await page.focus(".map-box");
     await page.keyboard.press("End");
-    await page.waitForFunction(() => document.querySelector(".readout").textContent.includes("(2399):"));
+    await page.waitForFunction(() => document.querySelector(".readout")?.textContent.includes("(2399):"));
     await page.click("text=Lines");
     await ready(page, ".lines canvas");
     assert.ok((await page.$eval(".lines canvas", (c) => c.clientHeight)) < 2000);
@@ -328,7 +331,7 @@ export function exploreTests(site) {
     await page.fill("#input", "abba");
     await page.press("#input", "Enter");
     await page.waitForFunction(
-      () => !document.querySelector("form .error") && document.querySelector(".map-box").dataset.cols === "4",
+      () => !document.querySelector("form .error") && document.querySelector(".map-box")?.dataset.cols === "4",
     );
     const options = await page.$$eval("#run option", (all) => all.map((o) => o.textContent));
     assert.ok(

@@ -62,7 +62,7 @@ export function modelTests(site) {
         await page.focus(".map-box");
         await page.keyboard.press("Home");
         await page.keyboard.press("End");
-        await page.waitForFunction(() => /masked/.test(document.querySelector(".readout").textContent));
+        await page.waitForFunction(() => /masked/.test(document.querySelector(".readout")?.textContent));
       }
     }
     await page.goto(site.url + hashOf("explore", { m: "translate-small", x: german, tab: "heads", s: "cross" }));
@@ -81,7 +81,7 @@ export function modelTests(site) {
     await page.click("text=Steps");
     await ready(page, ".steps");
     await page.goto(`${page.url()}&q=2`);
-    await page.waitForFunction(() => document.querySelector(".steps .caption").textContent.startsWith("Step 2"));
+    await page.waitForFunction(() => document.querySelector(".steps .caption")?.textContent.startsWith("Step 2"));
     const p = await page.$$eval(".step-tables section:nth-child(2) td.n", (all) =>
       all.map((c) => Number(c.textContent)),
     );
@@ -128,7 +128,7 @@ export function modelTests(site) {
     await page.mouse.click(box.x + (2.5 / 7) * box.width, box.y + (1.5 / 7) * box.height); // patch in row 1, column 2
     await page.waitForFunction(() => location.hash.includes("q=10"));
     await page.waitForFunction(() =>
-      document.querySelector(".picture-view .caption").textContent.includes("of patch 9"),
+      document.querySelector(".picture-view .caption")?.textContent.includes("of patch 9"),
     );
     near(
       (await weights()).reduce((a, t) => a + t.weight, 0),
@@ -143,10 +143,10 @@ export function modelTests(site) {
     await page.waitForFunction(
       () =>
         location.hash.includes("what=rollout") &&
-        /A rollout/.test(document.querySelector(".picture-view .caption").textContent),
+        /A rollout/.test(document.querySelector(".picture-view .caption")?.textContent),
     );
     await page.waitForFunction(
-      (c) => document.querySelector(".picture-view .caption").textContent.indexOf(c) < 0,
+      (c) => document.querySelector(".picture-view .caption")?.textContent.indexOf(c) < 0,
       top.weight.toFixed(4),
     );
     const roll = await weights();
@@ -161,7 +161,7 @@ export function modelTests(site) {
     assert.equal(png.subarray(1, 4).toString(), "PNG");
     // A drawing is looked at too.
     await page.click("text=Run the drawing");
-    await page.waitForFunction(() => document.querySelector("#input").value.startsWith("(a drawn"));
+    await page.waitForFunction(() => document.querySelector("#input")?.value.startsWith("(a drawn"));
     await ready(page, ".picture-view");
     assert.ok((await page.textContent("#output")).length > 0);
     await close();

@@ -33,7 +33,7 @@ export function newcomerTests(site) {
     const before = await inked(page);
     assert.ok(before > 500, `a map of 250 tokens is not white: ${before} pixels of ink`);
     await page.click("#scale-switch");
-    await page.waitForFunction(() => /0\s*1/.test(document.querySelector(".colorbar").textContent));
+    await page.waitForFunction(() => /0\s*1/.test(document.querySelector(".colorbar")?.textContent));
     assert.match(page.url(), /scale=abs/);
     assert.ok((await inked(page)) < before);
     assert.equal(await page.inputValue("#scale"), "abs");
@@ -151,7 +151,7 @@ export function newcomerTests(site) {
     await page.waitForFunction(() => !document.querySelector(".focus-weights .bars"));
     assert.equal(await place(), still);
     await page.selectOption("#share", "100");
-    await page.waitForFunction((n) => Number(document.querySelector(".lines canvas").dataset.lines) > n, 3 * rows);
+    await page.waitForFunction((n) => Number(document.querySelector(".lines canvas")?.dataset.lines) > n, 3 * rows);
     await close();
   });
 
@@ -255,7 +255,7 @@ export function newcomerTests(site) {
     const names = await page.$$eval("#experiment option", (all) => all.map((o) => o.value));
     for (const name of names.filter((n) => n !== "cost" && n !== "block")) {
       await page.selectOption("#experiment", name);
-      await page.waitForFunction((n) => document.querySelector("#experiment").value === n, name);
+      await page.waitForFunction((n) => document.querySelector("#experiment")?.value === n, name);
       await ready(page, ".lab .picture");
       const raw = await page.$eval(
         ".lab",
@@ -304,7 +304,7 @@ export function newcomerTests(site) {
     await ready(page, ".map-box");
     assert.equal(await page.textContent("button[type='submit']"), "Run");
     await page.waitForFunction(() =>
-      /best \(step \d+\)/.test(document.querySelector("#checkpoint option").textContent),
+      /best \(step \d+\)/.test(document.querySelector("#checkpoint option")?.textContent),
     );
     await page.waitForSelector(".inspector .caption");
     assert.match(await page.textContent(".inspector"), /\d+% of an even spread/);

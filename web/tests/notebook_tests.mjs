@@ -31,13 +31,13 @@ export function notebookTests(site) {
     execFileSync("/usr/bin/python3", ["-c", script], { cwd: folder, env: { ...process.env, PYTHONPATH: modules } });
     const { page, asked, errors } = await opened(site.browser, "view.html");
     await page.hover(".map-box canvas", { position: { x: 150, y: 150 } });
-    await page.waitForFunction(() => /→/.test(document.querySelector(".readout").textContent));
+    await page.waitForFunction(() => /→/.test(document.querySelector(".readout")?.textContent));
     await page.click("#tab-heads");
     await page.click('button[aria-label="Layer 1, head 2"]');
     assert.equal(await page.inputValue("#layer"), "1");
     assert.equal(await page.inputValue("#head"), "2");
     await page.click("#tab-lines");
-    await page.waitForFunction(() => Number(document.querySelector(".lines canvas").dataset.lines) > 0);
+    await page.waitForFunction(() => Number(document.querySelector(".lines canvas")?.dataset.lines) > 0);
     assert.equal(asked.length, 1, asked.join());
     assert.deepEqual(errors, []);
     await page.close();

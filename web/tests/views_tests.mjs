@@ -33,7 +33,8 @@ export function viewTests(site) {
     await page.selectOption("#metric", { label: "tokens per second" });
     await page.waitForFunction(
       () =>
-        document.querySelector(".train h2 + p, .picture h2").textContent.length > 0 && location.hash.includes("tokens"),
+        document.querySelector(".train h2 + p, .picture h2")?.textContent.length > 0 &&
+        location.hash.includes("tokens"),
     );
     await close();
   });
@@ -61,12 +62,12 @@ export function viewTests(site) {
       await page.focus(".scrubber .map-box");
       await page.keyboard.press("Home");
       await page.waitForFunction(
-        (t) => document.querySelector(".scrubber .readout").textContent.includes(t),
+        (t) => document.querySelector(".scrubber .readout")?.textContent.includes(t),
         `(0): ${want.values[0][0].toFixed(4)}`,
       );
     }
     await page.click("text=difference from the last");
-    await page.waitForFunction(() => document.querySelector(".scrubber .readout").textContent.includes("0.0000"));
+    await page.waitForFunction(() => document.querySelector(".scrubber .readout")?.textContent.includes("0.0000"));
     await close();
   });
 
@@ -78,7 +79,7 @@ export function viewTests(site) {
     for (const name of names) {
       await page.selectOption("#experiment", name);
       await page.waitForFunction(
-        (n) => location.hash.includes(`e=${n}`) || document.querySelector("#experiment").value === n,
+        (n) => location.hash.includes(`e=${n}`) || document.querySelector("#experiment")?.value === n,
         name,
       );
       if (name === "block") {
@@ -97,8 +98,8 @@ export function viewTests(site) {
     for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowRight");
     await page.waitForFunction(
       (t) =>
-        document.querySelector(".lab .picture").dataset.ready === "true" &&
-        document.querySelector(".lab-table").textContent !== t,
+        document.querySelector(".lab .picture")?.dataset.ready === "true" &&
+        document.querySelector(".lab-table")?.textContent !== t,
       before,
     );
     const csv = parseCsv(String((await saved(page, "csv")).bytes));
@@ -169,7 +170,7 @@ export function viewTests(site) {
     await page.focus(".map-box");
     await page.keyboard.press("Home");
     await page.waitForFunction(
-      (t) => document.querySelector(".readout").textContent.includes(t),
+      (t) => document.querySelector(".readout")?.textContent.includes(t),
       `(0): ${want.values[0][0].toFixed(4)}`,
     );
     await close();
@@ -231,7 +232,7 @@ export function viewTests(site) {
     await page.fill("#input", "dcba");
     await page.tap("button[type='submit']");
     await page.waitForFunction(
-      () => document.querySelector("#output").textContent.length > 0 && location.hash.includes("dcba"),
+      () => document.querySelector("#output")?.textContent.length > 0 && location.hash.includes("dcba"),
     );
     await ready(page, ".map-box");
     await page.$eval(".map-box", (b) => b.scrollIntoView({ block: "center" }));

@@ -49,13 +49,13 @@ export function workTests(site) {
     await page.keyboard.press("End");
     const last = c.terms.length - 1;
     await page.waitForFunction(
-      (t) => document.querySelector(".cell-view .readout").textContent.includes(t),
+      (t) => document.querySelector(".cell-view .readout")?.textContent.includes(t),
       `Dimension ${last}`,
     );
     await page.click(".choose .tinted >> nth=1 >> button >> nth=0");
     await page.waitForFunction(() => location.hash.includes("j=0"));
     await page.waitForFunction(
-      (t) => document.querySelector(".ladder tr:last-child .n").textContent === t,
+      (t) => document.querySelector(".ladder tr:last-child .n")?.textContent === t,
       weight[0].toFixed(4),
     );
     await close();
@@ -94,7 +94,7 @@ export function workTests(site) {
     await ready(page, ".steps");
     const output = () => page.textContent("#output");
     const changed = (before) =>
-      page.waitForFunction((t) => document.querySelector("#output").textContent !== t, before);
+      page.waitForFunction((t) => document.querySelector("#output")?.textContent !== t, before);
     const greedy = await output();
     const set = (id, value) =>
       page.$eval(
@@ -115,9 +115,9 @@ export function workTests(site) {
     await changed(second);
     assert.equal(await output(), first, "the same seed draws the same text");
     await set("#top-k", "1");
-    await page.waitForFunction((t) => document.querySelector("#output").textContent === t, greedy);
+    await page.waitForFunction((t) => document.querySelector("#output")?.textContent === t, greedy);
     await set("#top-k", "0");
-    await page.waitForFunction((t) => document.querySelector("#output").textContent === t, first);
+    await page.waitForFunction((t) => document.querySelector("#output")?.textContent === t, first);
     const link = page.url();
     assert.match(link, /temp=1\.5/);
     await page.click("#continue");
@@ -128,7 +128,7 @@ export function workTests(site) {
     await page.waitForFunction((t) => document.querySelector("#output")?.textContent === t, first);
     // Step 7 has read the whole prompt: what comes next may be chosen.
     await set("#temperature", "0");
-    await page.waitForFunction((t) => document.querySelector("#output").textContent === t, greedy);
+    await page.waitForFunction((t) => document.querySelector("#output")?.textContent === t, greedy);
     await ready(page, ".steps");
     const free = await tokens(page);
     const other = await page.textContent(".step-tables section:nth-child(2) tr:nth-child(3) th");
