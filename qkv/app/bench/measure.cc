@@ -22,8 +22,10 @@ double own_status(const std::string& field) {
   return 0;
 }
 
+std::string kind_of(const nlohmann::json& sizes) { return sizes.at("kind").get<std::string>(); }
+
 bool compiled_one(const nlohmann::json& sizes, const MeasureOptions& options) {
-  return options.compiled && sizes.at("kind") == "train";
+  return options.compiled && kind_of(sizes) == "train";
 }
 
 void forget_peak_memory() {
@@ -43,9 +45,8 @@ std::vector<std::unique_ptr<TorchPeer>> start_peers(const nlohmann::json& sizes,
   for (const auto& peer : peers) {
     const auto count = static_cast<int64_t>(peer->build(sizes.dump()));
     if (count != parameters) {
-      throw ConfigError("[bench] " + sizes.value("model", sizes.at("kind").get<std::string>()) +
-                        ": PyTorch's model has " + std::to_string(count) + " parameters, qkv's " +
-                        std::to_string(parameters));
+      throw ConfigError("[bench] " + sizes.value("model", kind_of(sizes)) + ": PyTorch's model has " +
+                        std::to_string(count) + " parameters, qkv's " + std::to_string(parameters));
     }
   }
   return peers;
@@ -54,7 +55,7 @@ std::vector<std::unique_ptr<TorchPeer>> start_peers(const nlohmann::json& sizes,
 }  // namespace
 
 Measured measure(nlohmann::json sizes, const MeasureOptions& options) {
-  if (sizes.at("kind") == "epoch") add_text(sizes, options.folders);
+  if (kind_of(sizes) == "epoch") add_text(sizes, options.folders);
   forget_peak_memory();
   const double before = own_status("VmRSS");
   Measured m;
