@@ -143,7 +143,7 @@ TEST(Npy, RefusesHostileHeadersWithoutAllocating) {
   const auto with_shape = [](const std::string& shape) {
     return refusal("{'descr': '<f8', 'fortran_order': True, 'shape': " + shape + ", }", 8);
   };
-  EXPECT_NE(with_shape("(1000000000000,)").find("truncated"), std::string::npos);
+  EXPECT_NE(with_shape("(1000000000000,)").find(sizeof(size_t) == 4 ? "too large" : "truncated"), std::string::npos);
   EXPECT_NE(with_shape("(1073741824,)"), "");  // 2³² bytes, which 32 bits would take for none
   EXPECT_NE(with_shape("(4294967296, 4294967296)").find("too large"), std::string::npos);
   EXPECT_NE(with_shape("(0, 9223372036854775807, 9223372036854775807)").find("too large"), std::string::npos);
