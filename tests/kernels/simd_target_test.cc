@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace qkv::kernels {
 namespace {
 
@@ -26,7 +30,9 @@ TEST(SimdTarget, UnknownNameChangesNothing) {
 
 TEST(SimdTarget, PortableFallbackIsListed) {
   const auto targets = simd_targets();
-  EXPECT_TRUE(targets.back() == "SCALAR" || targets.back() == "EMU128" || targets.back() == "NEON");
+  // What every processor of the architecture has; newer versions of Highway leave plain C++ out where there is such.
+  const std::vector<std::string> portable = {"SCALAR", "EMU128", "NEON", "SSE2"};
+  EXPECT_NE(std::find(portable.begin(), portable.end(), targets.back()), portable.end()) << targets.back();
 }
 
 }  // namespace
