@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "qkv/base/error.h"
+#include "qkv/io/folder.h"
 
 namespace qkv {
 namespace {
@@ -286,12 +287,11 @@ void AtomicFolder::write(const std::string& name, std::span<const std::byte> byt
 }
 
 void AtomicFolder::sync() {
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(building_, error), end; !error && it != end; it.increment(error)) {
-    if (it->is_symlink(error)) continue;
-    if (const int code = sync_path(it->path().string())) fail_path("write", path_, code);
-  }
-  if (error) fail_path("write", path_, error.value());
+  const int error = for_each_below(building_, [this](const std::string& path, mode_t mode) {
+    if (S_ISLNK(mode)) return;
+    if (const int code = sync_path(path)) fail_path("write", path_, code);
+  });
+  if (error != 0) fail_path("write", path_, error);
   if (const int code = sync_path(building_)) fail_path("write", path_, code);
 }
 
@@ -341,15 +341,17 @@ int temporary_owner(std::string_view name) {
 }
 
 void remove_leftovers(const std::string& folder, const std::string& name) {
-  std::error_code error;
-  std::vector<std::string> stale;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string found = it->path().filename().string();
+  int error = 0;
+  for (const std::string& found : names_in(folder, error)) {
     const int pid = temporary_owner(found);
     if (pid == 0 || (!name.empty() && found.substr(0, found.rfind(".tmp-")) != name)) continue;
-    if (pid != ::getpid() && ::kill(pid, 0) != 0 && errno == ESRCH) stale.push_back(it->path().string());
+    if (pid == ::getpid() || ::kill(pid, 0) == 0 || errno != ESRCH) continue;
+    try {
+      remove_tree(folder + "/" + found);
+    } catch (const IoError&) {
+      // What cannot be removed is in nobody's way.
+    }
   }
-  for (const std::string& path : stale) fs::remove_all(path, error);
 }
 
 void make_folders(const std::string& path) {
@@ -360,9 +362,19 @@ void make_folders(const std::string& path) {
 }
 
 void remove_tree(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (error) fail_path("remove", path, error.value());
+  const auto remove = [&](const std::string& file, mode_t mode) {
+    const int failed = S_ISDIR(mode) ? ::rmdir(file.c_str()) : ::unlink(file.c_str());
+    if (failed != 0 && errno != ENOENT) fail_path("remove", path, errno);
+  };
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) fail_path("remove", path, errno);
+    return;
+  }
+  if (S_ISDIR(info.st_mode)) {
+    if (const int error = for_each_below(path, remove); error != 0 && error != ENOENT) fail_path("remove", path, error);
+  }
+  remove(path, info.st_mode);
 }
 
 AppendFile::AppendFile(const std::string& path, uint64_t keep) : path_(path), size_(keep) {

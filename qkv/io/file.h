@@ -72,8 +72,9 @@ class AtomicFolder {
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  /// Where the folder is until commit(), and a file of it.
+  /// Where the folder is until commit().
   const std::string& path() const { return building_; }
+  /// Where a file of it is until then.
   std::string file(const std::string& name) const { return building_ + "/" + name; }
   /// Writes one file of the folder.
   void write(const std::string& name, std::span<const std::byte> bytes);
@@ -99,7 +100,8 @@ int temporary_owner(std::string_view name);
 void remove_leftovers(const std::string& folder, const std::string& name = "");
 /// Creates a folder and its parents. Throws IoError "cannot create folder PATH: REASON".
 void make_folders(const std::string& path);
-/// Removes a file or a whole folder; one that is not there is no error. Throws IoError.
+/// Removes a file or a whole folder; one that is not there is no error, a link goes and what it names stays. Throws
+/// IoError.
 void remove_tree(const std::string& path);
 
 /// A log that grows at its end and can be cut back to where a checkpoint left it.

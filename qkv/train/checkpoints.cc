@@ -13,6 +13,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/io/checksum.h"
+#include "qkv/io/folder.h"
 #include "qkv/io/json.h"
 #include "qkv/io/parameters_file.h"
 
@@ -78,12 +79,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 std::vector<int64_t> Checkpoints::checkpoints() const {
   std::vector<int64_t> steps;
-  std::error_code error;
-  for (fs::directory_iterator it(run_ + "/checkpoints", error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+  const std::string folder = run_ + "/checkpoints";
+  int error = 0;  // a run without that folder has no checkpoints
+  for (const std::string& name : names_in(folder, error)) {
     int64_t step = -1;
     const auto [rest, bad] = std::from_chars(name.data(), name.data() + name.size(), step);
-    if (bad == std::errc() && step >= 0 && it->path() == checkpoint_path(step)) steps.push_back(step);
+    if (bad == std::errc() && step >= 0 && folder + "/" + name == checkpoint_path(step)) steps.push_back(step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;

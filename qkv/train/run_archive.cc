@@ -1,11 +1,15 @@
 // Packing a run, and unpacking one without trust.
 #include "qkv/train/run_archive.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "qkv/base/error.h"
+#include "qkv/io/folder.h"
 #include "qkv/io/json.h"
 #include "qkv/io/tar.h"
 #include "qkv/train/run_folder.h"
@@ -161,10 +165,11 @@ std::string unpack_run(std::span<const std::byte> archive, const std::string& fi
 
 std::vector<std::string> run_files(const std::string& path) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    const std::string place = entry.path().string().substr(path.size() + 1);
-    if (entry.is_regular_file() && belongs(place)) names.push_back(place);
-  }
+  const int error = for_each_below(path, [&](const std::string& file, mode_t mode) {
+    const std::string place = file.substr(path.size() + 1);
+    if (S_ISREG(mode) && belongs(place)) names.push_back(place);
+  });
+  if (error != 0) throw IoError("cannot read " + path + ": " + std::generic_category().message(error));
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -1,7 +1,6 @@
 // Creating, opening and locking a run's folder.
 #include "qkv/train/run_folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "qkv/base/error.h"
 #include "qkv/base/utf8.h"
 #include "qkv/io/checksum.h"
+#include "qkv/io/folder.h"
 #include "qkv/io/json.h"
 #include "qkv/kernels/simd_target.h"
 #include "qkv/train/run_tree.h"
@@ -53,10 +53,10 @@ std::string config_text(const std::string& task, const Settings& settings, const
 
 /// What save_assets() wrote.
 std::vector<std::string> asset_names(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() != "config.json") names.push_back(entry.path().filename().string());
-  }
+  int error = 0;
+  std::vector<std::string> names = names_in(folder, error);
+  if (error != 0) throw IoError("cannot read " + folder + ": " + std::generic_category().message(error));
+  std::erase(names, "config.json");
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -166,19 +166,10 @@ void RunFolder::store_changes() {
   changed_ = false;
 }
 
-// Not by std::filesystem, whose recursive iterator ends the program where it gets no memory.
 void refuse_links(const std::string& folder) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), &::closedir);
-  if (!entries) return;
-  while (const dirent* const entry = ::readdir(entries.get())) {
-    const std::string name = entry->d_name, path = folder + "/" + name;
-    struct stat info;
-    if (name == "." || name == ".." || ::lstat(path.c_str(), &info) != 0) continue;
-    if (S_ISLNK(info.st_mode)) {
-      throw IoError("cannot continue: " + path + " is a link; put what it names in its place");
-    }
-    if (S_ISDIR(info.st_mode)) refuse_links(path);
-  }
+  for_each_below(folder, [](const std::string& path, mode_t mode) {
+    if (S_ISLNK(mode)) throw IoError("cannot continue: " + path + " is a link; put what it names in its place");
+  });
 }
 
 void RunFolder::lock() {
@@ -213,11 +204,11 @@ void claim_folder(const std::string& folder, const std::string& name, const std:
 }
 
 void remove_untrained(const std::string& folder) {
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename() == "checkpoints" && !fs::is_empty(it->path(), error)) return;
-  }
-  if (!error) remove_tree(folder);
+  bool trained = false;
+  const int error = for_each_below(folder, [&](const std::string& path, mode_t) {
+    trained = trained || fs::path(path).parent_path().filename() == "checkpoints";
+  });
+  if (error == 0 && !trained) remove_tree(folder);
 }
 
 std::string free_folder(const std::string& wanted) {

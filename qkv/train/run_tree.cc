@@ -89,7 +89,7 @@ std::string run_meant_by(const fs::path& path) {
   const fs::path parent = path.parent_path();
   std::vector<std::string> paths, names;
   for (const std::string& name : folders_in(parent.empty() ? "." : parent)) {
-    if (folder_kind((parent / name).string()) == FolderKind::run) paths.push_back((parent / name).string());
+    if (folder_kind((parent / name).string()) != FolderKind::other) paths.push_back((parent / name).string());
   }
   for (const FoundRun& run : find_runs("runs")) paths.push_back(run.path);
   for (const std::string& run : paths) names.push_back(fs::path(run).filename().string());

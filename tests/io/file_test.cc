@@ -9,10 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/io/folder.h"
 
 namespace qkv {
 namespace {
@@ -281,6 +285,29 @@ TEST(Tree, MakeAndRemove) {
   remove_tree(folder / "a");
   remove_tree(folder / "a");
   EXPECT_EQ(folder.entries(), 0);
+}
+
+TEST(Tree, RemovesALinkAndLeavesWhatItNames) {
+  const TempFolder folder;
+  make_folders(folder / "kept/inner");
+  write_file_atomic(folder / "kept/inner/f", "x");
+  make_folders(folder / "a");
+  std::filesystem::create_directory_symlink(folder / "kept", folder / "a/link");
+  remove_tree(folder / "a");
+  EXPECT_EQ(folder.entries(), 1);
+  EXPECT_EQ(read_text(folder / "kept/inner/f"), "x");
+}
+
+TEST(Tree, IsSeenFromBelow) {
+  const TempFolder folder;
+  make_folders(folder / "a/b");
+  write_file_atomic(folder / "a/b/f", "x");
+  std::filesystem::create_directory_symlink(folder / "a", folder / "a/b/link");
+  std::vector<std::string> seen;
+  EXPECT_EQ(for_each_below(folder / "a", [&](const std::string& path, mode_t) { seen.push_back(path); }), 0);
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen.back(), folder / "a/b");
+  EXPECT_EQ(for_each_below(folder / "none", [](const std::string&, mode_t) {}), ENOENT);
 }
 
 }  // namespace

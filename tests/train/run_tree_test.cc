@@ -70,6 +70,7 @@ TEST(RunTree, SaysWhatAFolderIsThatIsNoRun) {
             comparison + " is a comparison; its runs: dot, none: give one, as in " + comparison + "/none");
   EXPECT_NE(error(t.root + "/study/").find("is a study; its runs: rotary/reading"), std::string::npos);
   EXPECT_NE(error(t.root + "/alnoe").find("(did you mean '" + t.root + "/alone'?)"), std::string::npos);
+  EXPECT_NE(error(t.root + "/compare-revers").find("(did you mean '" + comparison + "'?)"), std::string::npos);
   EXPECT_NE(error(t.root + "/notes").find("no run in " + t.root + "/notes: there is no config.json"),
             std::string::npos);
 }
