@@ -169,8 +169,11 @@ Training vit_training(const Sizes& s, Rng& rng) {
   Training t{.parameters = parameters(*model)};
   t.tokens = static_cast<double>(B * model->tokens());
   const auto C = static_cast<double>(c.width), keys = static_cast<double>(model->tokens());
-  t.flops = t.tokens * (static_cast<double>(c.layers) * layer_flops(C, 4 * C, keys) +
-                        2 * C * static_cast<double>(c.patch * c.patch));
+  // The last layer needs the keys and values of every token, and the rest for the class token alone.
+  const double keys_and_values = 4 * C * C, last = layer_flops(C, 4 * C, keys) - keys_and_values;
+  t.flops = t.tokens * (static_cast<double>(c.layers - 1) * layer_flops(C, 4 * C, keys) + keys_and_values +
+                        2 * C * static_cast<double>(c.patch * c.patch)) +
+            static_cast<double>(B) * last;
   t.losses.emplace_back([model, targets = random_ids(B, c.classes, rng),
                          images = Tensor::randn({B, c.height, c.image_width}, rng)](Context& ctx) {
     return cross_entropy(model->forward(images, ctx), targets);
