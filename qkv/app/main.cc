@@ -49,6 +49,10 @@ int run(const std::string& name, const Arguments& arguments) {
     names.emplace_back(command.name);
   }
   qkv::app::refuse_gpu(name);
+  if (name.starts_with('-')) {
+    throw qkv::ConfigError("option '" + name + "' before a command; options come after it: qkv COMMAND " + name +
+                           " …; see 'qkv --help'");
+  }
   const std::string available = qkv::listed(names);
   names.insert(names.end(), {"help", "--help", "--version"});
   throw qkv::ConfigError("unknown command '" + name + "'" + qkv::did_you_mean(name, names) +

@@ -111,7 +111,7 @@ std::string describe_weights(const HeatMap& map) {
   if (rows == 0) return "Every cell is masked or zero.";
   std::string text = "Largest weight in a row: " + format_number(peaks / static_cast<double>(rows), 2) + " on average";
   if (wide_rows > 0) {
-    text += "; entropy: " + format_number(100 * spread / static_cast<double>(wide_rows), 2) + "% of uniform";
+    text += "; entropy: " + format_number(100 * spread / static_cast<double>(wide_rows), 2) + "% of an even spread";
   }
   if (masked > 0) {
     text += "; " + std::to_string(masked) + " of " + std::to_string(map.rows * map.columns) + " cells masked";

@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Messages, ANameThatIsNearlyRightIsSuggested) {
+  expect_refused({"--target", "AVX2", "lab"}, 2, "option '--target' before a command; options come after it");
   expect_refused({"tarin", "reverse"}, 2, "unknown command 'tarin' (did you mean 'train'?); available: lab, explain");
   expect_refused({"--verion"}, 2, "(did you mean '--version'?)");
   expect_refused({"help", "evla"}, 2, "(did you mean 'eval'?)");

@@ -211,7 +211,7 @@ TEST(HeatMap, DescribesWeights) {
   map.values = {0.5f, 0.5f, 1.0f, 0.0f};
   map.hidden = {0, 0, 0, 1};
   EXPECT_EQ(describe_weights(map),
-            "Largest weight in a row: 0.75 on average; entropy: 100% of uniform; 1 of 4 cells masked.");
+            "Largest weight in a row: 0.75 on average; entropy: 100% of an even spread; 1 of 4 cells masked.");
   map.hidden = {1, 1, 1, 1};
   EXPECT_EQ(describe_weights(map), "Every cell is masked or zero.");
 }
