@@ -181,6 +181,32 @@ export function workTests(site) {
     await close();
   });
 
+  test("a phone shows the top of a language model's map on the first screen; how it writes is one touch away", async () => {
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("explore", { m: "text-small", x: "the quick brown dog sees a red house near the" }),
+      viewport: { width: 390, height: 844 },
+      isMobile: true,
+      hasTouch: true,
+    });
+    await ready(page, ".map-box");
+    await page.waitForSelector(".examples .chip");
+    const [cells, bar] = await page.evaluate(() => {
+      const box = document.querySelector(".map-box");
+      const top = (e) => e.getBoundingClientRect().top;
+      return [top(box) + Number(box.dataset.top), top(document.querySelector("nav"))];
+    });
+    assert.ok(cells + 60 < bar, `cells begin at ${cells}, the bar below at ${bar}`);
+    assert.equal(await page.isVisible("#temperature"), false);
+    await page.tap(".writing summary");
+    assert.equal(await page.isVisible("#temperature"), true);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.reload();
+    await ready(page, ".map-box");
+    assert.equal(await page.isVisible("#temperature"), true, "a desk has room for it");
+    await close();
+  });
+
   test("two runs side by side have one scale of colours, up to the larger of their largest weights", async () => {
     const x = "bbbbbb";
     const largest = (m) => {
