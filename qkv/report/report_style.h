@@ -6,15 +6,14 @@ namespace qkv {
 inline constexpr const char* kReportStyle = R"css(:root {
   color-scheme: light dark;
   --paper: #ffffff; --raised: #f5f6f9; --ink: #1b1f27; --muted: #5c6370; --line: #dfe3ea; --accent: #1f4e9c;
-  --figure: #ffffff;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --paper: #14161a; --raised: #1e2127; --ink: #e8eaee; --muted: #a3abb8; --line: #333842; --accent: #8db4f5;
-    --figure: #000000;
   }
-  /* Figures are drawn for white paper: they are turned over with their hues kept, photographs are not. */
-  figure:not(.photographs) svg { filter: invert(1) hue-rotate(180deg); }
+  /* Figures are drawn for white paper: they are turned over with their hues kept, photographs are not. Their ground
+     becomes black, and black light added to the page leaves the page's own ground. */
+  figure:not(.photographs) svg { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; }
   figure.photographs > .scroll { background: #ffffff; }
 }
 * { box-sizing: border-box; }
@@ -69,7 +68,7 @@ tbody tr:nth-child(even) { background: color-mix(in srgb, var(--raised) 60%, tra
 .highlights .note { color: var(--muted); font-size: 0.85rem; }
 figure { margin: 1.5rem 0; }
 figure > .scroll {
-  background: var(--figure); border: 1px solid var(--line); border-radius: 12px; padding: 0.25rem; width: fit-content; max-width: 100%;
+  background: var(--paper); border: 1px solid var(--line); border-radius: 12px; padding: 0.25rem; width: fit-content; max-width: 100%;
 }
 figure svg { display: block; max-width: 100%; height: auto; }
 figcaption { color: var(--muted); font-size: 0.92rem; margin-top: 0.5rem; max-width: 44rem; }
@@ -81,7 +80,7 @@ summary { cursor: pointer; color: var(--accent); padding: 0.35rem 0; }
   :root { --paper: #fff; --raised: #f3f4f6; --ink: #000; --muted: #444; --line: #bbb; --accent: #1f4e9c; }
   html { font-size: 10.5pt; }
   figure > .scroll { background: #fff; }
-  figure:not(.photographs) svg { filter: none; }
+  figure:not(.photographs) svg { filter: none; mix-blend-mode: normal; }
   body { max-width: none; padding: 0; }
   nav { display: none; }
   h2, h3 { break-after: avoid; }

@@ -3,6 +3,9 @@
 /** Whether the main pointer is a finger: nothing can be pointed at without touching it, and there are no arrow keys. */
 export const touch = matchMedia("(hover: none) and (pointer: coarse)").matches;
 
+/** Whether everything stands below each other, as in screens.css. */
+export const narrow = matchMedia("(max-width: 900px)").matches;
+
 export const mapHint = touch
   ? "Touch a cell to see its number."
   : "Point at a cell, or focus the map and use the arrow keys.";

@@ -72,6 +72,40 @@ export function unitTests() {
       assert.equal(Math.fround(Number(shortest(Math.fround(v)))), Math.fround(v));
   });
 
+  test("labels of a map: a rare long one is cut and turns no other, and none stands too close to the next", async () => {
+    globalThis.matchMedia ??= () => ({ matches: false, addEventListener: () => {} });
+    globalThis.localStorage ??= { getItem: () => null };
+    const { mapLayout, columnStep, columnLabel, rowStep } = await load("map/heatmap_draw");
+    const mapOf = (labels) => ({
+      rows: labels.length,
+      cols: labels.length,
+      values: new Float32Array(labels.length ** 2),
+      rowLabels: labels,
+      colLabels: labels,
+    });
+    const letters = Array.from("the quick brown dog sees a red house near the river and then it runs to the ");
+    const rare = mapOf(letters.map((c, i) => (i === 6 ? "<unk>" : c)));
+    const upright = mapLayout(rare);
+    assert.equal(upright.turned, false);
+    assert.equal(upright.top, mapLayout(mapOf(letters)).top, "no empty space above");
+    assert.equal(columnLabel(rare, upright, 6, 6), "…");
+    assert.equal(columnLabel(rare, upright, 6, 24), "<…>");
+    assert.equal(columnLabel(rare, upright, 6, 48), "<unk>", "large cells show all of it");
+    const words = mapOf(letters.map((c, i) => (i % 4 ? c : `${c}word`)));
+    const turned = mapLayout(words);
+    assert.equal(turned.turned, true);
+    assert.equal(mapLayout(mapOf(["a", "b", "</s>"])).turned, true, "one of three is not rare");
+    for (const size of [1, 2.5, 4, 5.6, 8, 10, 11, 24]) {
+      const apart = columnStep(turned, size);
+      if (apart > 1) assert.ok(apart * size >= 20, `turned, with positions, at ${size}: every ${apart}`);
+      assert.ok(columnStep(upright, size) * size >= 11);
+      if (rowStep(size) > 1) assert.ok(rowStep(size) * size >= 14, `rows at ${size}`);
+    }
+    assert.equal(columnStep(turned, 12), 1, "up to 60 tokens every label is written");
+    const pairs = mapLayout(mapOf(letters.map((c) => c + c)));
+    assert.ok(columnStep(pairs, 12) * 12 >= 17, "two letters need the room of two");
+  });
+
   test("the address: letters of old links name the same things, and come back as they were", async () => {
     Object.assign(globalThis, { location: { hash: "" }, addEventListener: () => {} });
     const { parseHash, toHash } = await load("state");

@@ -181,6 +181,70 @@ export function workTests(site) {
     await close();
   });
 
+  test("a phone shows the top of a language model's map on the first screen; how it writes is one touch away", async () => {
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("explore", { m: "text-small", x: "the quick brown dog sees a red house near the" }),
+      viewport: { width: 390, height: 844 },
+      isMobile: true,
+      hasTouch: true,
+    });
+    await ready(page, ".map-box");
+    await page.waitForSelector(".examples .chip");
+    const [cells, bar] = await page.evaluate(() => {
+      const box = document.querySelector(".map-box");
+      const top = (e) => e.getBoundingClientRect().top;
+      return [top(box) + Number(box.dataset.top), top(document.querySelector("nav"))];
+    });
+    assert.ok(cells + 60 < bar, `cells begin at ${cells}, the bar below at ${bar}`);
+    assert.equal(await page.isVisible("#temperature"), false);
+    await page.tap(".writing summary");
+    assert.equal(await page.isVisible("#temperature"), true);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.reload();
+    await ready(page, ".map-box");
+    assert.equal(await page.isVisible("#temperature"), true, "a desk has room for it");
+    await close();
+  });
+
+  test("two runs side by side have one scale of colours, up to the larger of their largest weights", async () => {
+    const x = "bbbbbb";
+    const largest = (m) => {
+      const { values } = mapOfProgram(m, x, "--head", "0");
+      return values.flatMap((row, i) => row.map((v, j) => ({ m, i, j, v }))).reduce((a, c) => (c.v > a.v ? c : a));
+    };
+    const [weak, strong] = ["reverse-small", "odd"].map(largest).sort((a, c) => a.v - c.v);
+    assert.ok(strong.v - weak.v > 0.05, `${weak.v} and ${strong.v}: each alone would have another scale`);
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("explore", { m: weak.m, m2: strong.m, x }),
+    });
+    const ends = `${Number(strong.v.toPrecision(3))}, the largest weight of both runs`;
+    const shade = async ({ m, i, j }) => {
+      const box = `.pane[data-run='${m}'] .map-box`;
+      await ready(page, box);
+      await page.waitForFunction(
+        ([b, t]) => document.querySelector(b)?.closest(".pane").querySelector(".colorbar")?.textContent.includes(t),
+        [box, ends],
+      );
+      return page.$eval(
+        box,
+        (b, [i, j]) => {
+          const [left, top, size] = ["left", "top", "size"].map((k) => Number(b.dataset[k]));
+          const c = b.querySelector("canvas").getContext("2d");
+          return c.getImageData(left + j * size + 3, top + i * size + 3, 1, 1).data[0];
+        },
+        [i, j],
+      );
+    };
+    const [light, dark] = [await shade(weak), await shade(strong)];
+    assert.ok(light > dark, `the weaker run's largest weight is lighter than the other's: ${light}, ${dark}`);
+    await page.click("text=Show one run");
+    await page.waitForFunction(() => !document.querySelector(".pane"));
+    await ready(page, ".map-box");
+    assert.doesNotMatch(await page.textContent(".colorbar"), /both runs/);
+    await close();
+  });
+
   test("any task can be trained from the page with its settings, and the new run has the focus", async () => {
     mkdirSync(join(folder, "own"), { recursive: true });
     const server = await serve("own");

@@ -1,7 +1,7 @@
 // Explore: type an input, see the output and where the model looked.
 import { useEffect, useState } from "preact/hooks";
 import type { Run, Site, Trace } from "../api";
-import type { Matrix } from "../map/matrix";
+import type { Ends, Matrix } from "../map/matrix";
 import { exporting } from "../save/files";
 import { current, notice, state, update } from "../state";
 import { ask, chosenHead, isMean, mapName, siteName, trace } from "../trace";
@@ -81,15 +81,16 @@ interface LookProps {
   tab: Tab;
   onMap?: (m: Matrix | null) => void;
   onCursor?: (row: number) => void;
+  shared?: Ends;
 }
 
 /** One trace, looked at in one way; without attention, what it wrote. */
-export function Look({ t, site, tab, onMap, onCursor }: LookProps) {
+export function Look({ t, site, tab, onMap, onCursor, shared }: LookProps) {
   if (!site) return <WrittenView t={t} key={t.id} />;
   const key = `${t.id}${site.id}`;
   return (
     <>
-      {tab === "map" && <MapView t={t} site={site} onMap={onMap} onCursor={onCursor} />}
+      {tab === "map" && <MapView t={t} site={site} onMap={onMap} onCursor={onCursor} shared={shared} />}
       {tab === "lines" && <LinesView t={t} site={site} key={key} />}
       {tab === "cell" && <CellView t={t} site={site} />}
       {tab === "heads" && <HeadsView t={t} site={site} />}

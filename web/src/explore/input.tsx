@@ -1,6 +1,7 @@
 // What goes in: run, checkpoint, input, examples; and what came out.
 import { useEffect, useState } from "preact/hooks";
 import { getJson, type Picture, type Run } from "../api";
+import { narrow } from "../device";
 import { useAnswer } from "../hooks";
 import { shorten, shown } from "../map/tokens";
 import { grouped, nameIn } from "../runs";
@@ -160,7 +161,7 @@ function InputForm() {
         Input
         <textarea
           id="input"
-          rows={Math.max(2, Math.min(6, Math.ceil(text.length / 28)))}
+          rows={narrow ? 2 : Math.max(2, Math.min(6, Math.ceil(text.length / 28)))}
           value={text.startsWith("data:") ? "(a drawn or chosen picture)" : text}
           spellcheck={false}
           aria-invalid={problem?.field === "input"}

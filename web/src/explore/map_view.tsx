@@ -1,9 +1,9 @@
 // One head as a map, with its colours explained and a sentence about it.
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { Site, Trace } from "../api";
 import { HeatMap } from "../map/heatmap";
 import { Legend, scaleOf } from "../map/legend";
-import { caption, type Matrix } from "../map/matrix";
+import { caption, type Ends, type Matrix } from "../map/matrix";
 import { exportTrace, mapExport } from "../save/files";
 import { state, update } from "../state";
 import { chosenHead, mapName, useMap } from "../trace";
@@ -24,19 +24,22 @@ interface Props {
   site: Site;
   onMap?: (m: Matrix | null) => void;
   onCursor?: (row: number) => void;
+  shared?: Ends; // of the colours of maps side by side
 }
 
-export function MapView({ t, site, onMap, onCursor }: Props) {
+export function MapView({ t, site, onMap, onCursor, shared }: Props) {
   const s = state.value;
   const { layer, head } = chosenHead(site);
   const what = s.what === "scores" && !site.scores ? "weights" : s.what;
-  const m = useMap(t, { site, layer, head, what });
+  const own = useMap(t, { site, layer, head, what });
+  const m = useMemo(() => own && { ...own, shared }, [own, shared]);
   const scale = scaleOf({ kind: what });
   const title = `${t.model}: ${mapName(site, what)}`;
   useEffect(() => {
-    onMap?.(m);
     if (m) exportTrace(t, mapExport(title, m, scale));
   }, [m, title, scale]);
+  useEffect(() => onMap?.(own), [own]);
+  useEffect(() => () => onMap?.(null), []);
   if (!m) return <p class="empty">Loading…</p>;
   return (
     <>

@@ -10,31 +10,33 @@ export const mapFont = "ui-monospace, 'DejaVu Sans Mono', Menlo, monospace";
 const charWidth = 7.3; // of 12 px monospace
 const mostChars = 13;
 
-/** Room for labels; short column labels are upright, long ones are turned. */
+/** Room for labels; short column labels are upright, and turned where more than a few are long. */
 export interface MapLayout {
   left: number;
   top: number;
   right: number; // room for turned labels that lean out
   turned: boolean;
+  wide: number; // letters of upright column labels, but for the few that are cut
 }
 
 /** An axis this long shows positions beside its tokens. */
 const longAxis = 20;
 const digits = (m: Matrix, n: number) => (n > longAxis ? String((n - 1) * (m.pool ?? 1)).length + 1 : 0);
 
+const uprightChars = 2;
+const fewLong = 1 / 20; // of the columns: so many long labels are cut rather than that all are turned
+
 export function mapLayout(m: Matrix): MapLayout {
-  const longest = (labels: string[]) =>
-    Math.min(
-      mostChars,
-      labels.reduce((a, t) => Math.max(a, Array.from(shown(t)).length), 1),
-    );
-  const turned = longest(m.colLabels) > 2;
+  const lengths = (labels: string[]) => labels.map((t) => Math.min(mostChars, Array.from(shown(t)).length));
+  const longest = (labels: string[]) => lengths(labels).reduce((a, n) => Math.max(a, n), 1);
+  const turned = lengths(m.colLabels).filter((n) => n > uprightChars).length > fewLong * m.cols;
   const across = longest(m.colLabels) + digits(m, m.cols);
   return {
     left: Math.ceil((longest(m.rowLabels) + digits(m, m.rows)) * charWidth) + 32,
     top: turned ? Math.ceil(across * charWidth * 0.87) + 34 : digits(m, m.cols) ? 56 : 42,
     right: turned ? Math.ceil(across * charWidth * 0.5) + 8 : 8,
     turned,
+    wide: lengths(m.colLabels).reduce((a, n) => (n > uprightChars ? a : Math.max(a, n)), 1),
   };
 }
 
@@ -42,14 +44,29 @@ export function mapSize(m: Matrix, layout: MapLayout, size: number): { width: nu
   return { width: layout.left + m.cols * size + layout.right, height: layout.top + m.rows * size + 4 };
 }
 
-/** Every label while cells are wide enough, else every 2nd, 5th, 10th, … */
-export const labelStep = (size: number): number => [1, 2, 5, 10, 20, 50, 100, 200].find((n) => n * size >= 11) ?? 500;
+/** Every label while cells leave it `least` pixels, else every 2nd, 5th, 10th, … with `room` for its position too. */
+const stepWith = (size: number, least: number, room: number): number =>
+  [1, 2, 5, 10, 20, 50, 100, 200].find((n) => n * size >= (n === 1 ? least : room)) ?? 500;
+export const rowStep = (size: number): number => stepWith(size, 11, 14);
+/** Turned labels lean over each other; upright ones stand beside each other. */
+export function columnStep({ turned, wide }: MapLayout, size: number): number {
+  if (turned) return stepWith(size, 11, 20);
+  const room = wide > 1 ? wide * charWidth + 3 : 11;
+  return stepWith(size, room, room);
+}
 export const labelText = (token: string): string => shorten(shown(token), mostChars);
 
 /** A token's label, with its position now and then on a long axis, and always where labels are left out. */
 export function axisLabel(m: Matrix, labels: string[], i: number, every: number): string {
   const placed = labels.length > longAxis && (every > 1 || i % 10 === 0);
   return placed ? `${i * (m.pool ?? 1)} ${labelText(labels[i])}` : labelText(labels[i]);
+}
+
+/** A column's label: with its position where it is turned, cut to the room it has where it is upright. */
+export function columnLabel(m: Matrix, layout: MapLayout, j: number, size: number): string {
+  const every = columnStep(layout, size);
+  if (layout.turned) return axisLabel(m, m.colLabels, j, every);
+  return shorten(labelText(m.colLabels[j]), Math.max(layout.wide, Math.floor((size * every - 2) / charWidth)));
 }
 
 /** Columns above whose upright labels the position is written: every 10th, 20th, 50th, …, as there is room. */
@@ -185,36 +202,43 @@ function drawPositions(c: Context, m: Matrix, at: Pick<Look, "layout" | "size" |
   }
 }
 
-function drawColumnLabels(c: Context, { tiles, layout, size, left, cursor }: Look, cols: Span, every: number): void {
-  const { ink, strong } = inks();
-  for (let j = cols[0]; j < cols[1]; j++) {
-    const here = cursor?.[1] === j;
-    const x = layout.left + (j + 0.5) * size - left;
-    if ((j % every && !here) || x < layout.left - 2) continue;
-    c.save();
-    c.translate(x, layout.top - 8);
-    if (layout.turned) c.rotate(-Math.PI / 3);
-    if (here && every > 1) blank(c, -2, -8, 100, 16);
-    c.fillStyle = here ? strong : ink;
-    c.textAlign = layout.turned ? "left" : "center";
-    if (layout.turned) c.fillText(axisLabel(tiles.m, tiles.m.colLabels, j, every), 2, 0);
-    else c.fillText(labelText(tiles.m.colLabels[j]), 0, -4);
-    c.restore();
-  }
-  if (!layout.turned) drawPositions(c, tiles.m, { layout, size, left }, cols);
+/** The label of one column; the one under the cursor covers its neighbours, and is never cut. */
+function drawColumnLabel(c: Context, { tiles, layout, size, left }: Look, j: number, here: boolean): void {
+  const { m } = tiles;
+  const x = layout.left + (j + 0.5) * size - left;
+  if (x < layout.left - 2) return;
+  const text = here && !layout.turned ? labelText(m.colLabels[j]) : columnLabel(m, layout, j, size);
+  const width = c.measureText(text).width;
+  const [from, y] = layout.turned ? [2, 0] : [-width / 2, -4];
+  c.save();
+  c.translate(x, layout.top - 8);
+  if (layout.turned) c.rotate(-Math.PI / 3);
+  if (here) blank(c, from - 3, y - 7, width + 6, 14);
+  c.fillStyle = here ? inks().strong : inks().ink;
+  c.textAlign = "left";
+  c.fillText(text, from, y);
+  c.restore();
+}
+
+function drawColumnLabels(c: Context, look: Look, cols: Span): void {
+  const { tiles, layout, size, cursor } = look;
+  const every = columnStep(layout, size);
+  // Turned labels lean over each other.
+  c.font = `${Math.min(12, layout.turned ? 0.85 * size * every : size * every)}px ${mapFont}`;
+  for (let j = cols[0]; j < cols[1]; j++) if (j % every === 0) drawColumnLabel(c, look, j, false);
+  if (!layout.turned) drawPositions(c, tiles.m, look, cols);
+  if (cursor) drawColumnLabel(c, look, cursor[1], true);
 }
 
 function drawLabels(c: Context, look: Look, rows: Span, cols: Span): void {
   const { layout, size } = look;
-  const every = labelStep(size);
+  const every = rowStep(size);
   blank(c, 0, layout.top, layout.left - 1, look.height);
   blank(c, 0, 0, look.width, layout.top - 1);
   drawTitles(c, look.tiles.m, layout);
   c.font = `${every === 1 ? Math.min(12, size) : 12}px ${mapFont}`;
   drawRowLabels(c, look, rows, every);
-  // Turned labels lean over each other.
-  if (layout.turned) c.font = `${Math.min(12, 0.85 * size * every)}px ${mapFont}`;
-  drawColumnLabels(c, look, cols, every);
+  drawColumnLabels(c, look, cols);
 }
 
 /** Frames around the pinned row and the cell under the cursor. */

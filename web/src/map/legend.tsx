@@ -1,18 +1,19 @@
 // The colours of a map, with the numbers at their ends.
 import { colorTable, css, type Scale } from "../colors";
 import { state, update } from "../state";
-import { type Matrix, range, topWeight } from "./matrix";
+import { endsOf, type Matrix } from "./matrix";
 
 const digits = (v: number): string => String(Number(v.toPrecision(3)));
 
 function ends(m: Matrix, scale: Scale): [string, string] {
-  const [low, high] = range(m.values);
+  const { top, low, high } = endsOf(m);
+  const both = m.shared ? " of both runs" : "";
   switch (scale) {
-    case "largest": {
-      const top = topWeight(m);
-      if (top === high) return ["0", `${digits(high)}, the largest weight`];
+    case "largest":
+      if (top === high) return ["0", `${digits(high)}, the largest weight${both}`];
+      if (both)
+        return ["0", `${digits(top)}, the largest weight${both}, and above (${digits(high)} where few keys are seen)`];
       return ["0", `${digits(top)} and above (${digits(high)} where few keys are seen)`];
-    }
     case "abs":
       return ["0", "1"];
     case "row":
@@ -20,7 +21,7 @@ function ends(m: Matrix, scale: Scale): [string, string] {
     case "lift":
       return ["1/64 × uniform", "64 × uniform"];
     case "auto":
-      return [digits(low), digits(high)];
+      return [digits(low), both ? `${digits(high)}, the lowest and highest${both}` : digits(high)];
     case "centered": {
       const reach = Math.max(Math.abs(low), Math.abs(high));
       return [`−${digits(reach)}`, `+${digits(reach)}`];

@@ -12,6 +12,14 @@ export interface Matrix {
   colTitle?: string;
   pool?: number; // each cell is the largest of pool x pool
   kind?: "weights" | "scores" | "rollout";
+  shared?: Ends; // where its colours are also those of another map
+}
+
+/** Where colours begin and end. */
+export interface Ends {
+  top: number; // of weights, see topWeight
+  low: number;
+  high: number;
 }
 
 export const cell = (m: Matrix, i: number, j: number): number => m.values[i * m.cols + j];
@@ -37,6 +45,23 @@ export function topWeight({ rows, cols, values }: Pick<Matrix, "rows" | "cols" |
   return all.reduce((top, row, i) => (2 * seen[i] >= most ? Math.max(top, range(row)[1]) : top), 0);
 }
 
+/** Where the colours of a map begin and end: at its own numbers, unless it shares them. */
+export function endsOf(m: Matrix): Ends {
+  if (m.shared) return m.shared;
+  const [low, high] = range(m.values);
+  return { top: topWeight(m), low, high };
+}
+
+/** One scale for several maps: the widest of theirs. */
+export function sharedEnds(maps: Matrix[]): Ends {
+  const all = maps.map((m) => endsOf({ ...m, shared: undefined }));
+  return {
+    top: Math.max(...all.map((e) => e.top)),
+    low: Math.min(...all.map((e) => e.low)),
+    high: Math.max(...all.map((e) => e.high)),
+  };
+}
+
 /** Position on the colour map of the weights of one row; NaN stays NaN. */
 function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => number {
   let top = 0;
@@ -52,11 +77,8 @@ function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => numb
 /** Position on the colour map when all cells share one scale; NaN stays NaN. */
 function wholeShade(m: Matrix, scale: "largest" | "abs" | "auto" | "centered"): (v: number) => number {
   if (scale === "abs") return (v) => v;
-  if (scale === "largest") {
-    const top = topWeight(m);
-    return (v) => (top > 0 ? v / top : v);
-  }
-  const [low, high] = range(m.values);
+  const { top, low, high } = endsOf(m);
+  if (scale === "largest") return (v) => (top > 0 ? v / top : v);
   const reach = Math.max(Math.abs(low), Math.abs(high));
   if (scale === "centered") return (v) => 0.5 + (reach > 0 ? v / (2 * reach) : v * 0);
   return (v) => (high > low ? (v - low) / (high - low) : v * 0);

@@ -1,6 +1,16 @@
 // A map as SVG: vector labels around an embedded picture of one pixel per cell.
 import { inks, type Scale } from "../colors";
-import { axisLabel, cellText, hasText, labelStep, labelText, mapLayout, positionStep } from "../map/heatmap_draw";
+import {
+  axisLabel,
+  cellText,
+  columnLabel,
+  columnStep,
+  hasText,
+  type MapLayout,
+  mapLayout,
+  positionStep,
+  rowStep,
+} from "../map/heatmap_draw";
 import { caption, cell, type Matrix } from "../map/matrix";
 import { Tiles } from "../map/tiles";
 import { escapeMarkup, svgText, titled } from "./svg";
@@ -26,8 +36,9 @@ function cellsSvg(m: Matrix, tiles: Tiles, { left, top, size }: Place): string {
   ].join("");
 }
 
-function labelsSvg(m: Matrix, { left, top, size }: Place, turned: boolean): string {
-  const every = labelStep(size);
+function labelsSvg(m: Matrix, { left, top, size }: Place, layout: MapLayout): string {
+  const { turned } = layout;
+  const every = rowStep(size);
   const soft = `fill="${inks().soft}"`;
   const rowTitle = `← ${escapeMarkup(m.rowTitle ?? "query")}`;
   const out = [
@@ -40,13 +51,18 @@ function labelsSvg(m: Matrix, { left, top, size }: Place, turned: boolean): stri
       svgText(left - 7, top + (i + 0.5) * size, axisLabel(m, m.rowLabels, i, every), `text-anchor="end" ${central}`),
     );
   });
-  m.colLabels.forEach((t, j) => {
-    if (j % every) return;
+  for (let j = 0; j < m.cols; j += columnStep(layout, size)) {
     const x = left + (j + 0.5) * size;
     const y = top - 8;
-    const text = turned ? axisLabel(m, m.colLabels, j, every) : labelText(t);
-    out.push(svgText(x, y, text, turned ? `transform="rotate(-60 ${x} ${y})"` : 'text-anchor="middle"'));
-  });
+    out.push(
+      svgText(
+        x,
+        y,
+        columnLabel(m, layout, j, size),
+        turned ? `transform="rotate(-60 ${x} ${y})"` : 'text-anchor="middle"',
+      ),
+    );
+  }
   const step = turned ? 0 : positionStep(m, size);
   for (let j = 0; step && j < m.cols; j += step)
     out.push(svgText(left + (j + 0.5) * size, top - 24, String(j * (m.pool ?? 1)), `text-anchor="middle" ${soft}`));
@@ -74,7 +90,7 @@ export function mapSvg(title: string, m: Matrix, scale: Scale, bare = false): st
   const place: Place = { left: layout.left + 8, top: layout.top, size };
   const width = Math.max(420, place.left + m.cols * size + layout.right + 8);
   const tiles = new Tiles(m, scale);
-  const body = cellsSvg(m, tiles, place) + labelsSvg(m, place, layout.turned) + numbersSvg(m, tiles, place);
+  const body = cellsSvg(m, tiles, place) + labelsSvg(m, place, layout) + numbersSvg(m, tiles, place);
   const height = place.top + m.rows * size + 4;
   return titled(bare ? "" : title, { width, height }, body, bare ? "" : caption(m));
 }
