@@ -205,13 +205,15 @@ int run_site(const Arguments& arguments) {
   SiteArguments a;
   cli.texts("RUN", a.runs, "DIR", "run folders to show; without any, a small reversal model is trained");
   cli.text("--out", a.out, "DIR", "where the site is written; a site that is there is replaced");
-  cli.text("--single", a.single, "FILE.html", "write it as one file, which needs no web server");
+  cli.text("--single", a.single, "FILE.html",
+           "write it as one file instead, which needs no web server; one that is there is replaced");
   cli.flag("--large", a.large, "allow more than 50 MB of runs");
   cli.text("--page", a.page, "DIR", "the page built for the browser [what './run site' builds]");
   cli.footer(kFooter);
   if (!cli.parse(arguments)) return 0;
+  if (!a.out.empty() && !a.single.empty()) throw ConfigError("--out and --single cannot be combined");
+  if (a.out.empty() && a.single.empty()) throw ConfigError("say where the site goes: --out DIR or --single FILE.html");
   check_page(a.page);
-  if (a.out.empty() == a.single.empty()) throw ConfigError("say where the site goes: --out DIR or --single FILE.html");
   a.single.empty() ? check_place(a.out) : check_single(a.single);
   std::string& place = a.single.empty() ? a.out : a.single;
   place = fs::absolute(place + "/").lexically_normal().parent_path().string();

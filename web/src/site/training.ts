@@ -85,11 +85,13 @@ function trainLocked(run: string): Promise<boolean> {
   };
   if (!navigator.locks) return Promise.resolve(alone()); // a host without https: nothing tells tabs from each other
   return new Promise((held) => {
+    let answered = false;
     const request = navigator.locks.request(`qkv ${sitePath} ${run}`, { ifAvailable: true }, async (lock) => {
+      answered = true;
       held(lock !== null);
       if (lock) await train(run);
     });
-    request.catch(() => held(alone())); // a sandboxed frame: it shares nothing with other tabs
+    request.catch(() => answered || held(alone())); // a sandboxed frame: it shares nothing with other tabs
   });
 }
 
