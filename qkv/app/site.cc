@@ -1,4 +1,4 @@
-// qkv site: the page with its runs as a folder of static files, for any web server.
+// qkv site: the page with its runs as a folder of static files, for any web server, or as one file.
 #include <cctype>
 #include <chrono>
 #include <cstdio>
@@ -24,15 +24,19 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  ./run site --out site                        a small model is trained for it\n"
     "  ./run site --out site runs/reverse-dot       with a run of yours\n"
+    "  ./run site --single site.html                everything in one file, for a double click\n"
     "\n'./run site' builds the page for the browser first, which needs emscripten; docs/SITE.md says how to publish "
     "it.\n";
 
-constexpr const char* kPageFiles[] = {"index.html", "app.js", "app.css", "worker.js", "qkv.wasm", "licences.txt"};
+constexpr const char* kPageFiles[] = {"index.html", "app.js",   "app.css",     "worker.js",
+                                      "offline.js", "qkv.wasm", "licences.txt"};
+constexpr const char* kSinglePage = "single.html";  // holds all of them, and a mark where the runs go
+constexpr const char* kRunsMark = "<!-- runs -->\n";
 constexpr const char* kIndex = "site.json";
 constexpr int64_t kCheckpoints = 10, kExamples = 8, kMostBytes = 50'000'000;
 
 struct SiteArguments {
-  std::string out, page;
+  std::string out, single, page;
   std::vector<std::string> runs;
   bool large = false;
 };
@@ -52,9 +56,19 @@ void check_place(const std::string& out) {
   throw IoError("cannot write the site to " + out + ": something else is there; choose another --out");
 }
 
+/// A place for the single file: nothing there, or another one of these.
+void check_single(const std::string& file) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return;
+  if (fs::is_regular_file(file, error) && read_part(file, 0, 100).find("<html data-site=") != std::string::npos) return;
+  throw IoError("cannot write the site to " + file + ": something else is there; choose another --single");
+}
+
 void check_page(const std::string& page) {
   std::error_code error;
-  for (const char* name : kPageFiles) {
+  std::vector<const char*> names(std::begin(kPageFiles), std::end(kPageFiles));
+  names.push_back(kSinglePage);
+  for (const char* name : names) {
     if (page.empty() || !fs::exists(page + "/" + name, error)) {
       throw IoError(page.empty() ? "the page for the browser is not built; use './run site', which builds it"
                                  : "--page " + page + " has no " + name + "; use './run site', which builds it");
@@ -131,6 +145,25 @@ std::string train_small(const std::string& folder) {
   return path;
 }
 
+std::string file_of(const PackedRun& run) { return "runs/" + run.id + ".tar"; }
+
+/// The list of the runs, as the page reads it.
+std::string index_of(const std::vector<PackedRun>& runs) {
+  Json list = Json::array();
+  for (const PackedRun& run : runs) {
+    list.push_back({{"id", run.id}, {"file", file_of(run)}, {"bytes", run.archive.size()}});
+  }
+  return json_text({{"qkv", QKV_VERSION}, {"runs", list}}) + "\n";
+}
+
+void say_sizes(const std::string& where, int64_t page_bytes, const std::vector<PackedRun>& runs) {
+  std::printf("%s: page %s", where.c_str(), megabytes(page_bytes).c_str());
+  for (const PackedRun& run : runs) {
+    std::printf(", %s %s", run.id.c_str(), megabytes(static_cast<int64_t>(run.archive.size())).c_str());
+  }
+  std::printf("\n");
+}
+
 void write_site(const SiteArguments& a, const std::vector<PackedRun>& runs) {
   AtomicFolder folder(a.out);
   int64_t page_bytes = 0;
@@ -140,37 +173,52 @@ void write_site(const SiteArguments& a, const std::vector<PackedRun>& runs) {
     folder.write(name, bytes);
   }
   make_folders(folder.file("runs"));
-  Json list = Json::array();
-  for (const PackedRun& run : runs) {
-    const std::string file = "runs/" + run.id + ".tar";
-    folder.write(file, run.archive);
-    list.push_back({{"id", run.id}, {"file", file}, {"bytes", run.archive.size()}});
-  }
-  folder.write(kIndex, bytes_of(json_text({{"qkv", QKV_VERSION}, {"runs", list}}) + "\n"));
+  for (const PackedRun& run : runs) folder.write(file_of(run), run.archive);
+  folder.write(kIndex, bytes_of(index_of(runs)));
   folder.commit();
-  std::printf("%s: page %s", a.out.c_str(), megabytes(page_bytes).c_str());
-  for (const PackedRun& run : runs) {
-    std::printf(", %s %s", run.id.c_str(), megabytes(static_cast<int64_t>(run.archive.size())).c_str());
-  }
-  std::printf("\nAny web server shows it, for example: python3 -m http.server --directory %s\n", a.out.c_str());
+  say_sizes(a.out, page_bytes, runs);
+  std::printf("Any web server shows it, for example: python3 -m http.server --directory %s\n", a.out.c_str());
+}
+
+/// The page of one file with the runs inside: elements that no browser runs, named as the files of a folder are.
+void write_single(const SiteArguments& a, const std::vector<PackedRun>& runs) {
+  const std::string page = read_text(a.page + "/" + kSinglePage);
+  const size_t mark = page.rfind(kRunsMark);
+  if (mark == std::string::npos) throw IoError(a.page + "/" + kSinglePage + " has no place for runs");
+  const auto inside = [](const std::string& name, std::span<const std::byte> bytes) {
+    return "<script type=\"text/plain\" data-file=\"" + name + "\">" + encode_base64(bytes) + "</script>\n";
+  };
+  AtomicFile file(a.single);
+  file.write(std::string_view(page).substr(0, mark));
+  file.write(inside(kIndex, bytes_of(index_of(runs))));
+  for (const PackedRun& run : runs) file.write(inside(file_of(run), run.archive));
+  file.write(std::string_view(page).substr(mark + std::string_view(kRunsMark).size()));
+  file.commit();
+  say_sizes(a.single, static_cast<int64_t>(page.size()), runs);
+  std::printf("A browser opens it by a double click.\n");
 }
 
 }  // namespace
 
 int run_site(const Arguments& arguments) {
-  Cli cli("The page as a folder of static files: lab, runs and all, computed in the visitor's browser.", "site");
+  Cli cli("The page as static files or one file: lab, runs and all, computed in the visitor's browser.", "site");
   SiteArguments a;
   cli.texts("RUN", a.runs, "DIR", "run folders to show; without any, a small reversal model is trained");
-  cli.text("--out", a.out, "DIR", "where the site is written; a site that is there is replaced").required();
+  cli.text("--out", a.out, "DIR", "where the site is written; a site that is there is replaced");
+  cli.text("--single", a.single, "FILE.html",
+           "write it as one file instead, which needs no web server; one that is there is replaced");
   cli.flag("--large", a.large, "allow more than 50 MB of runs");
   cli.text("--page", a.page, "DIR", "the page built for the browser [what './run site' builds]");
   cli.footer(kFooter);
   if (!cli.parse(arguments)) return 0;
+  if (!a.out.empty() && !a.single.empty()) throw ConfigError("--out and --single cannot be combined");
+  if (a.out.empty() && a.single.empty()) throw ConfigError("say where the site goes: --out DIR or --single FILE.html");
   check_page(a.page);
-  check_place(a.out);
-  a.out = fs::absolute(a.out + "/").lexically_normal().parent_path().string();
-  make_folders(fs::path(a.out).parent_path().string());
-  AtomicFolder work(a.out + ".run");  // never committed: it goes when the site is written
+  a.single.empty() ? check_place(a.out) : check_single(a.single);
+  std::string& place = a.single.empty() ? a.out : a.single;
+  place = fs::absolute(place + "/").lexically_normal().parent_path().string();
+  make_folders(fs::path(place).parent_path().string());
+  AtomicFolder work(place + ".run");  // never committed: it goes when the site is written
   if (a.runs.empty()) a.runs.push_back(train_small(work.path()));
   std::vector<PackedRun> runs;
   std::set<std::string> ids;
@@ -183,7 +231,7 @@ int run_site(const Arguments& arguments) {
     throw ConfigError("the runs take " + megabytes(bytes) + ", more than the 50 MB a visitor is expected to load; " +
                       "name fewer, or allow it with --large");
   }
-  write_site(a, runs);
+  a.single.empty() ? write_site(a, runs) : write_single(a, runs);
   return 0;
 }
 

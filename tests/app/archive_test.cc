@@ -35,7 +35,9 @@ TEST(Archives, ASiteNeedsThePageForTheBrowser) {
   const TempFolder folder;
   expect_refused({"site", "--out", folder / "site"}, 1, "use './run site', which builds it");
   expect_refused({"site", "--page", folder.path(), "--out", folder / "site"}, 1, "has no index.html");
-  expect_refused({"site"}, 2, "--out");
+  expect_refused({"site"}, 2, "--out DIR or --single FILE.html");
+  expect_refused({"site", "--out", folder / "site", "--single", folder / "site.html"}, 2, "cannot be combined");
+  expect_refused({"site", "--single", folder / "site.html"}, 1, "use './run site', which builds it");
   EXPECT_EQ(folder.entries(), 0);
 }
 

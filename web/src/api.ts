@@ -1,5 +1,5 @@
 // The answers of the server, or of the program in this tab, typed; an error carries their own sentence.
-import { isSite } from "./site/tab";
+import { isSite } from "./site/place";
 import { ask } from "./site/training";
 
 export interface Setting {

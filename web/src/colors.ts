@@ -2,8 +2,16 @@
 import { signal } from "@preact/signals";
 
 const media = matchMedia("(prefers-color-scheme: dark)");
+/** What this browser keeps for the page; null where it refuses, as in sandboxed frames. */
+const storage = (() => {
+  try {
+    return localStorage;
+  } catch {
+    return null;
+  }
+})();
 /** "" follows the system. */
-export const chosenTheme = signal(localStorage.getItem("theme") ?? "");
+export const chosenTheme = signal(storage?.getItem("theme") ?? "");
 export const systemDark = signal(media.matches);
 media.addEventListener("change", (e) => {
   systemDark.value = e.matches;
@@ -12,8 +20,8 @@ export const isDark = (): boolean => (chosenTheme.value ? chosenTheme.value === 
 
 export function setTheme(theme: string): void {
   chosenTheme.value = theme;
-  if (theme) localStorage.setItem("theme", theme);
-  else localStorage.removeItem("theme");
+  if (theme) storage?.setItem("theme", theme);
+  else storage?.removeItem("theme");
 }
 
 /** What canvases and exports draw with; the style sheet has the same values. */

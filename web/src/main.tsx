@@ -8,7 +8,7 @@ import { Lab } from "./lab/lab";
 import { gone, loaded, refresh, runs } from "./runs";
 import { exporting } from "./save/files";
 import { SaveMenu } from "./save/menu";
-import { isSite } from "./site/tab";
+import { isSite, keepForOffline } from "./site/place";
 import { notice, type State, state, update } from "./state";
 import { ask, failure } from "./trace";
 import { Train } from "./train/train";
@@ -131,3 +131,4 @@ function App() {
 }
 
 render(<App />, document.getElementById("app")!);
+addEventListener("load", keepForOffline);

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { ApiError } from "./api";
 import { readOnly, root, runs, startSmall } from "./runs";
-import { isSite } from "./site/tab";
+import { isSite } from "./site/place";
 import { update } from "./state";
 import { begin, NewTraining } from "./train/new_training";
 

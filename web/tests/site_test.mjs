@@ -1,10 +1,11 @@
 // Tests of a site, the page without a server, in a headless Chromium:
 // QKV_PROGRAM=build/release/qkv QKV_SITE=build/wasm/site node web/tests/site_test.mjs
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import test, { after } from "node:test";
+import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import {
   cleanUp,
@@ -41,6 +42,7 @@ function staticServer(root) {
   });
   return new Promise((done) => server.listen(0, "127.0.0.1", () => done(server)));
 }
+const address = (server) => `http://127.0.0.1:${server.address().port}/a%20course/page/`;
 
 after(cleanUp);
 trainModels();
@@ -48,7 +50,9 @@ const named = ["reverse-small", "odd", "images-small", "text-small"];
 const said = qkv("site", "--page", page, "--out", out, ...named.map((name) => join(runs, name)));
 const server = await staticServer(join(folder, "public"));
 after(() => server.close());
-const url = `http://127.0.0.1:${server.address().port}/a%20course/page/`;
+const url = address(server);
+const single = join(folder, "public", "a course.html");
+const saidOfSingle = qkv("site", "--page", page, "--single", single, join(runs, "reverse-small"), join(runs, "odd"));
 const browser = await launch();
 
 const screens = [
@@ -186,6 +190,90 @@ test("a training that is cut short continues when the page is opened again; stop
   await close();
 });
 
+/** What `qkv site` says when it refuses. */
+const refused = (...words) => {
+  try {
+    qkv("site", ...words);
+  } catch (e) {
+    return e.stderr;
+  }
+  return "";
+};
+
+/** Watches what a page asks for; pages made of blobs and data ask nobody. */
+function watched(page) {
+  const asked = [];
+  page.context().on("request", (r) => /^(blob|data):/.test(r.url()) || asked.push(r.url()));
+  return asked;
+}
+
+/** Waits until these runs can be chosen: the first is there at once, the others follow. */
+const listed = (page, names) =>
+  page.waitForFunction((all) => all.every((name) => document.querySelector(`#run option[value='${name}']`)), names);
+
+for (const screen of screens) {
+  const { width, height } = screen.viewport;
+  test(`${width} x ${height}: one file, opened from a disk, shows, computes and trains, and asks for nothing`, async () => {
+    const { page, close } = await open(browser, "", screen);
+    const asked = watched(page);
+    const file = pathToFileURL(single).href;
+    await page.goto(file);
+    await ready(page, ".map-box");
+    await listed(page, ["reverse-small", "odd"]);
+    await page.goto(file + hashOf("explore", { m: "reverse-small" }));
+    await page.fill("#input", "abcdabcdda");
+    await page.click("form button[type=submit]");
+    const want = qkv("predict", join(runs, "reverse-small"), "abcdabcdda").trim();
+    await page.waitForFunction((w) => document.querySelector("#output")?.textContent === w, want);
+    await ready(page, ".map-box");
+    await page.click("#view-lab");
+    await ready(page, ".lab .picture");
+    assert.ok((await page.$$(".lab-table tr")).length > 2);
+    await page.click("#view-train");
+    await page.click("text=Train a small reversal model");
+    await page.waitForFunction((l) => /step [1-9]\d* of/.test(document.querySelector(l)?.textContent), line("reverse"));
+    await page.click("[aria-label='Stop reverse']");
+    await settled(page, "reverse");
+    assert.equal(await page.$(`${line("reverse")} .error`), null);
+    await page.reload(); // kept by the browser, as runs of a folder are
+    await page.waitForSelector(line("reverse"));
+    assert.equal(await page.$("[role='alert']"), null);
+    assert.deepEqual([...new Set(asked.map((a) => a.split("#")[0]))], [file]);
+    await close();
+  });
+}
+
+test("one file says what it takes; another one is replaced, anything else is not", () => {
+  assert.match(saidOfSingle, /a course\.html: page [\d.]+ MB, reverse-small [\d.]+ MB, odd [\d.]+ MB\n/);
+  const before = readFileSync(single);
+  qkv("site", "--page", page, "--single", single, join(runs, "reverse-small"), join(runs, "odd"));
+  assert.ok(before.equals(readFileSync(single)), "the same runs give another file");
+  const own = join(folder, "own.html");
+  writeFileSync(own, "<!doctype html>\n<html lang='en'></html>\n");
+  assert.match(refused("--page", page, "--single", own, join(runs, "odd")), /^qkv: cannot write the site to .*\n$/);
+  assert.match(readFileSync(own, "utf8"), /lang='en'/);
+});
+
+test("a site that was visited opens without its server", async () => {
+  const passing = await staticServer(join(folder, "public"));
+  const there = address(passing);
+  const { page, close } = await open(browser, there, { expect: [/ERR_CONNECTION_REFUSED/] });
+  await ready(page, ".map-box");
+  await page.evaluate(() => navigator.serviceWorker.ready.then(() => {}));
+  passing.closeAllConnections();
+  await new Promise((done) => passing.close(done));
+  await assert.rejects(fetch(there), "the server is still there");
+  await page.reload();
+  await ready(page, ".map-box");
+  await listed(page, named);
+  await page.goto(there + hashOf("explore", { m: "reverse-small", x: "abcdabcdda" }));
+  const want = qkv("predict", join(runs, "reverse-small"), "abcdabcdda").trim();
+  await page.waitForFunction((w) => document.querySelector("#output")?.textContent === w, want);
+  await page.click("#view-lab");
+  await ready(page, ".lab .picture");
+  await close();
+});
+
 test("text, images and translations train in the tab", async () => {
   const { page, close } = await open(browser, url, { hash: "#/train" });
   for (const [task, settings] of [
@@ -212,16 +300,11 @@ test("no run is loaded from elsewhere, and a link to one that is not here says s
 });
 
 test("wrong usage is refused in one line", () => {
-  const refused = (...words) => {
-    try {
-      qkv("site", ...words);
-    } catch (e) {
-      return e.stderr;
-    }
-    return "";
-  };
   assert.match(refused("--out", out, join(runs, "reverse-small")), /^qkv: .*\.\/run site.*\n$/);
   assert.match(refused("--page", page, "--out", runs, join(runs, "odd")), /^qkv: cannot write the site to .*\n$/);
   assert.match(refused("--page", page, "--out", join(folder, "s"), join(runs, "translate-small")), /SentencePiece/);
   assert.match(refused("--page", page, "--out", join(folder, "s"), join(folder, "nothing")), /^qkv: .*\n$/);
+  assert.match(refused("--page", page, join(runs, "odd")), /^qkv: .*--out DIR or --single FILE\.html\n$/);
+  const both = refused("--page", page, "--out", join(folder, "s"), "--single", join(folder, "s.html"));
+  assert.match(both, /^qkv: --out and --single cannot be combined\n$/);
 });

@@ -1,7 +1,7 @@
 // A drawing pad, for models that read pictures.
 import { useEffect, useRef } from "preact/hooks";
 import { freeCanvas } from "../canvas";
-import { isSite } from "../site/tab";
+import { isSite } from "../site/place";
 import { trace } from "../trace";
 
 const padSize = 28;

@@ -1,8 +1,12 @@
 // What the page and its workers say to each other.
 
-/** Where the site's files are. `runs`: load the site's runs too, beginning with this one ("" = with the first). */
+/**
+ * Where the site's files are: below this address, or inside the page (in base64, by name).
+ * `runs`: load the site's runs too, beginning with this one ("" = with the first).
+ */
 export interface Start {
   base: string;
+  inside: Record<string, string>;
   runs?: string;
 }
 

@@ -1,5 +1,6 @@
 // The program in a worker of this tab: started when it is first called, and again after it has failed.
 import type { Answer, Call, Reply, Start } from "./messages";
+import { filesInside, workerScript } from "./place";
 
 interface Waiting {
   take: (answer: Answer) => void;
@@ -52,7 +53,7 @@ export class Program {
   }
 
   private start(): Worker {
-    const worker = new Worker("worker.js");
+    const worker = new Worker(workerScript());
     this.worker = worker;
     worker.onmessage = ({ data }: MessageEvent<Reply>) => {
       if ("trouble" in data) return this.end(`The program in this tab failed and was started again: ${data.trouble}.`);
@@ -61,7 +62,8 @@ export class Program {
     };
     worker.onerror = (e) =>
       this.end(`The program in this tab could not be started: ${e.message || "worker.js was not loaded"}.`);
-    worker.postMessage({ base: new URL(".", location.href).href, runs: this.runs } satisfies Start);
+    const inside = filesInside((name) => name === "qkv.wasm" || (this.runs !== undefined && name !== "worker.js"));
+    worker.postMessage({ base: new URL(".", location.href).href, inside, runs: this.runs } satisfies Start);
     this.begun();
     return worker;
   }

@@ -1,4 +1,5 @@
 // What this browser keeps of the runs trained in it: their files, in a database named after the site's path.
+import { sitePath } from "./place";
 
 /** A file of a run; null removes it. */
 export interface StoredFile {
@@ -6,7 +7,7 @@ export interface StoredFile {
   bytes: ArrayBuffer | null;
 }
 
-const database = `qkv ${new URL(".", location.href).pathname}`;
+const database = `qkv ${sitePath}`;
 const files = "files"; // [run, name] → bytes
 const marks = "marks"; // run → "training" while it is being trained
 

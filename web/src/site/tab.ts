@@ -1,9 +1,6 @@
 // A page without a server: requests go to the program in a worker of this tab.
 import { Program } from "./program";
 
-/** Whether this page is a site: it has no server, and says so in its first line. */
-export const isSite = document.documentElement.dataset.site !== undefined;
-
 /** What a program that has just begun is given before it answers; the trainings of this tab see to it. */
 export const beginning: { ready: Promise<void>; give: () => Promise<void> } = {
   ready: Promise.resolve(),

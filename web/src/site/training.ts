@@ -1,6 +1,7 @@
 // Trainings in this tab: a second worker trains piece by piece, the first one and the browser's storage get its files.
 import { signal } from "@preact/signals";
 import { notice } from "../state";
+import { sitePath } from "./place";
 import { Program } from "./program";
 import { keep, kept, type StoredFile } from "./storage";
 import * as tab from "./tab";
@@ -78,17 +79,19 @@ async function train(run: string): Promise<void> {
 
 /** A run trains in one tab: whoever holds its lock. Returns whether this one does. */
 function trainLocked(run: string): Promise<boolean> {
-  const name = `qkv ${new URL(".", location.href).pathname} ${run}`;
-  if (!navigator.locks) {
-    // A host without https: nothing tells tabs from each other.
+  const alone = () => {
     void train(run);
-    return Promise.resolve(true);
-  }
+    return true;
+  };
+  if (!navigator.locks) return Promise.resolve(alone()); // a host without https: nothing tells tabs from each other
   return new Promise((held) => {
-    void navigator.locks.request(name, { ifAvailable: true }, async (lock) => {
+    let answered = false;
+    const request = navigator.locks.request(`qkv ${sitePath} ${run}`, { ifAvailable: true }, async (lock) => {
+      answered = true;
       held(lock !== null);
       if (lock) await train(run);
     });
+    request.catch(() => answered || held(alone())); // a sandboxed frame: it shares nothing with other tabs
   });
 }
 

@@ -39,9 +39,11 @@ function call(program: Program, name: string, values: Call["values"]): Answer {
   return { status, type, body: program.HEAPU8.slice(at, at + program._qkv_answer_bytes()).buffer };
 }
 
-async function fetched(address: string): Promise<ArrayBuffer> {
-  const response = await fetch(address);
-  if (!response.ok) throw new Error(`${address} could not be loaded: ${response.status}`);
+/** A file of the site. */
+async function load({ base, inside }: Start, name: string): Promise<ArrayBuffer> {
+  if (name in inside) return Uint8Array.from(atob(inside[name]), (c) => c.charCodeAt(0)).buffer;
+  const response = await fetch(base + name);
+  if (!response.ok) throw new Error(`${base + name} could not be loaded: ${response.status}`);
   return response.arrayBuffer();
 }
 
@@ -49,21 +51,22 @@ let program: Promise<Program>;
 let firstRun: Promise<unknown> = Promise.resolve();
 let allRuns: Promise<unknown> = Promise.resolve();
 
-async function addRun(base: string, { id, file }: Site["runs"][number]): Promise<void> {
-  const archive = await fetched(base + file);
+async function addRun(where: Start, { id, file }: Site["runs"][number]): Promise<void> {
+  const archive = await load(where, file);
   const { status, body } = call(await program, "qkv_add_run", [id, archive]);
   if (status !== 201) console.warn(`${id}: ${JSON.parse(decoder.decode(body)).error}`);
 }
 
-function start({ base, runs }: Start): void {
-  program = fetched(`${base}qkv.wasm`).then((wasmBinary) => createQkv({ wasmBinary }));
+function start(where: Start): void {
+  const { runs } = where;
+  program = load(where, "qkv.wasm").then((wasmBinary) => createQkv({ wasmBinary }));
   if (runs !== undefined) {
-    const site = fetched(`${base}site.json`).then((bytes) => JSON.parse(decoder.decode(bytes)) as Site);
+    const site = load(where, "site.json").then((bytes) => JSON.parse(decoder.decode(bytes)) as Site);
     // The run that the link names comes first; the others follow while it is looked at.
     const order = site.then((s) => [...s.runs].sort((a, b) => Number(b.id === runs) - Number(a.id === runs)));
-    firstRun = order.then(([first]) => first && addRun(base, first));
+    firstRun = order.then(([first]) => first && addRun(where, first));
     allRuns = Promise.all([order, firstRun]).then(async ([list]) => {
-      for (const run of list.slice(1)) await addRun(base, run);
+      for (const run of list.slice(1)) await addRun(where, run);
     });
   }
   for (const part of [program, firstRun, allRuns]) part.catch(() => {}); // said to whoever asks

@@ -5,7 +5,7 @@ import { type ApiError, getJson, type Setting, type TaskInfo } from "../api";
 import { useAnswer } from "../hooks";
 import { dataSets, runs, start } from "../runs";
 import { Select } from "../select";
-import { isSite } from "../site/tab";
+import { isSite } from "../site/place";
 import { update } from "../state";
 
 const tasks = signal<TaskInfo[]>([]);

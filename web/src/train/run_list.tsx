@@ -4,7 +4,7 @@ import { type ApiError, type Run, remove } from "../api";
 import { seriesColor } from "../colors";
 import { type Group, grouped, nameIn, readOnly, refresh, startSmall } from "../runs";
 import { save } from "../save/files";
-import { isSite } from "../site/tab";
+import { isSite } from "../site/place";
 import { addArchive, archiveOf, progress } from "../site/training";
 import { update } from "../state";
 import { begin, fresh, NewTraining } from "./new_training";
