@@ -84,6 +84,20 @@ class Temporary(unittest.TestCase):
         return run, result
 
 
+    def finished_apart(self, *arguments):
+        """Two processes, of which the second sees an empty folder in place of the first one's."""
+        hidden = self.folder / "empty"
+        hidden.mkdir()
+        script = ('if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec unshare -m sh -c \'mount --bind "$0" "$1" && shift && '
+                  f'exec "$@"\' "{hidden}" "{self.folder}" "$@"; fi; exec "$@"')
+        command = launched(2, *arguments)
+        at = command.index(PROGRAM)
+        result = finished([*command[:at], "sh", "-c", script, "sh", *command[at:]])
+        if "unshare" in result.stderr and result.returncode != 0:
+            self.skipTest("needs the right to unshare: " + result.stderr)
+        return result
+
+
 class SameBytes(Temporary):
     def check(self, task):
         wanted = None
@@ -227,6 +241,15 @@ class Refused(Temporary):
     def test_data_that_are_not_there(self):
         self.refuse(launched(2, "train", "text", "--data", str(self.folder / "none.txt")), "none.txt")
 
+    def test_side_by_side_without_a_shared_folder(self):
+        result = self.finished_apart("compare", *TASKS["reverse"], "--attention", "none,dot", "--epochs", "1", "--out",
+                                     str(self.folder / "compare"))
+        self.assertNotEqual(result.returncode, 0)
+        lines = said(result)
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertIn("process 1 on ", lines[0])
+        self.assertIn("need a folder that all processes share", lines[0])
+
     @unittest.skipUnless(os.geteuid() == 0, "a small disk needs root")
     def test_a_full_disk(self):
         disk = self.folder / "disk"
@@ -272,18 +295,9 @@ class Defaults(Temporary):
         text.write_text("the cat sat on the mat and looked at the dog\n" * 60)
         arguments = ["train", "text", "--data", str(text), "--epochs", "1", "--parts", "2", *GPT]
         self.assertEqual(finished([PROGRAM, *arguments, "--out", str(self.folder / "one")]).returncode, 0)
-        # The second process sees an empty folder in place of the first one's.
-        hidden = self.folder / "empty"
-        hidden.mkdir()
-        script = ('if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec unshare -m sh -c \'mount --bind "$0" "$1" && shift && '
-                  f'exec "$@"\' "{hidden}" "{self.folder}" "$@"; fi; exec "$@"')
         outside = pathlib.Path(tempfile.mkdtemp(prefix="qkv-mpi-out-"))
         self.addCleanup(shutil.rmtree, outside, ignore_errors=True)
-        command = launched(2, *arguments, "--out", str(outside / "two"))
-        at = command.index(PROGRAM)
-        result = finished([*command[:at], "sh", "-c", script, "sh", *command[at:]])
-        if "unshare" in result.stderr and result.returncode != 0:
-            self.skipTest("needs the right to unshare: " + result.stderr)
+        result = self.finished_apart(*arguments, "--out", str(outside / "two"))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sums(outside / "two"), sums(self.folder / "one"))
 
