@@ -50,11 +50,11 @@ int run(const std::string& name, const Arguments& arguments) {
   }
   qkv::app::refuse_gpu(name);
   if (name.starts_with('-')) {
-    throw qkv::ConfigError("option '" + name + "' before a command; options come after it: qkv COMMAND " + name +
-                           " …; see 'qkv --help'");
+    throw qkv::ConfigError("option '" + name + "' before a command" + qkv::did_you_mean(name, {"--help", "--version"}) +
+                           "; options come after it: qkv COMMAND " + name + " …; see 'qkv --help'");
   }
   const std::string available = qkv::listed(names);
-  names.insert(names.end(), {"help", "--help", "--version"});
+  names.emplace_back("help");
   throw qkv::ConfigError("unknown command '" + name + "'" + qkv::did_you_mean(name, names) +
                          "; available: " + available + "; see 'qkv --help'");
 }
