@@ -22,7 +22,7 @@ UNKNOWN = {
     "routes": "kernels ops optim models dist data study view",
     "serve": "kernels core ops nn optim models dist data study view report",
 }
-TASK_FACE = {"tasks/task.h", "tasks/metrics.h", "tasks/prediction.h", "tasks/rollout.h"}
+TASK_FACE = {"tasks/task.h", "tasks/metrics.h", "tasks/prediction.h", "tasks/recordings.h", "tasks/rollout.h"}
 # Single files that need a little of what their folder does not know.
 EXCEPTIONS = {
     ("tasks/training_settings.cc", "optim"): "the names of optimizers and schedules are choices of options",

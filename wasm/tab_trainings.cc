@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "qkv/base/error.h"
+#include "qkv/io/file.h"
 #include "qkv/io/json.h"
 #include "qkv/routes/router.h"
 
@@ -12,6 +13,10 @@ namespace qkv::wasm {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What a run's settings say its data are; in this tab a file of that name, until the run carries a copy.
+constexpr const char* kPasted = "pasted text";
+
 using routes::RouteError;
 
 }  // namespace
@@ -32,6 +37,11 @@ std::string TabTrainings::start(const routes::TrainingOrder& order) {
   running_.insert(id);
   orders_.push_back("train " + id);
   return id;
+}
+
+std::string TabTrainings::keep_text(const std::string& text) {
+  write_file_atomic(kPasted, bytes_of(text));
+  return kPasted;
 }
 
 void TabTrainings::stop(const std::string& id) {

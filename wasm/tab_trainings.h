@@ -19,6 +19,7 @@ class TabTrainings final : public routes::Trainings {
   explicit TabTrainings(std::string root) : root_(std::move(root)) {}
 
   std::string start(const routes::TrainingOrder& order) override;
+  std::string keep_text(const std::string& text) override;
   void stop(const std::string& id) override;
   bool is_running(const std::string& id) override { return running_.count(id) > 0; }
   std::map<std::string, std::string> failures() override { return failures_; }

@@ -1,18 +1,16 @@
 // qkv site: the page with its runs as a folder of static files, for any web server, or as one file.
-#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
 #include "qkv/app/run_commands.h"
+#include "qkv/app/site_runs.h"
 #include "qkv/base/base64.h"
 #include "qkv/base/error.h"
 #include "qkv/figures/number.h"
 #include "qkv/io/json.h"
-#include "qkv/train/run_archive.h"
 #include "qkv/version.h"
 
 namespace qkv::app {
@@ -33,17 +31,12 @@ constexpr const char* kPageFiles[] = {"index.html", "app.js",   "app.css",     "
 constexpr const char* kSinglePage = "single.html";  // holds all of them, and a mark where the runs go
 constexpr const char* kRunsMark = "<!-- runs -->\n";
 constexpr const char* kIndex = "site.json";
-constexpr int64_t kCheckpoints = 10, kExamples = 8, kMostBytes = 50'000'000;
+constexpr int64_t kMostBytes = 50'000'000;  // of all runs
 
 struct SiteArguments {
-  std::string out, single, page;
+  std::string out, single, page, inputs;
   std::vector<std::string> runs;
   bool large = false;
-};
-
-struct PackedRun {
-  std::string id;
-  Bytes archive;
 };
 
 std::string megabytes(int64_t bytes) { return format_number(static_cast<double>(bytes) / 1e6, 3) + " MB"; }
@@ -76,51 +69,6 @@ void check_page(const std::string& page) {
   }
 }
 
-/// The pixels of a picture as an input that needs no data beside it.
-std::string pixels_input(const Bitmap& picture) {
-  std::string pixels = picture.channels == 1 ? "P5\n" : "P6\n";
-  pixels += std::to_string(picture.width) + " " + std::to_string(picture.height) + "\n255\n";
-  pixels.append(picture.pixels.begin(), picture.pixels.end());
-  return "data:image/x-portable-anymap;base64," + encode_base64(bytes_of(pixels));
-}
-
-/// The run's examples, each an input that works where its data are not at hand.
-std::vector<std::string> portable_examples(const std::string& run) {
-  OpenedRun opened = load_run(run, "");
-  std::vector<std::string> inputs = opened.task->examples(kExamples);
-  if (opened.folder.spec().input != InputKind::picture) return inputs;
-  for (std::string& input : inputs) {
-    if (const TracedExample e = opened.task->trace(input); e.picture) input = pixels_input(*e.picture);
-  }
-  return inputs;
-}
-
-/// What the tab has no code for.
-void check_runs_there(const std::string& run) {
-  std::error_code error;
-  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".model") {
-      throw ConfigError("run " + run +
-                        " has a SentencePiece tokenizer, which a browser tab cannot run; train one with " +
-                        "--tokenizer word or char");
-    }
-  }
-}
-
-PackedRun packed(const std::string& run, std::set<std::string>& ids) {
-  const std::vector<std::string> examples = portable_examples(run);  // refuses what is no run
-  check_runs_there(run);
-  std::string name = fs::absolute(run + "/").lexically_normal().parent_path().filename().string();
-  // The name of a file on any server.
-  for (char& c : name) {
-    if (std::string_view("._-").find(c) == std::string_view::npos && !std::isalnum(static_cast<unsigned char>(c)))
-      c = '-';
-  }
-  std::string id = name;
-  for (int k = 2; !ids.insert(id).second; ++k) id = name + "-" + std::to_string(k);
-  return {id, pack_run(run, id, {.checkpoints = kCheckpoints, .optimizer = false, .examples = examples})};
-}
-
 /// A reversal model with attention, which learns in seconds, with checkpoints of the way there.
 std::string train_small(const std::string& folder) {
   const TaskSpec& spec = find_task("reverse");
@@ -145,26 +93,29 @@ std::string train_small(const std::string& folder) {
   return path;
 }
 
-std::string file_of(const PackedRun& run) { return "runs/" + run.id + ".tar"; }
+std::string file_of(const SiteRun& run) { return "runs/" + run.id + ".tar"; }
 
 /// The list of the runs, as the page reads it.
-std::string index_of(const std::vector<PackedRun>& runs) {
+std::string index_of(const std::vector<SiteRun>& runs) {
   Json list = Json::array();
-  for (const PackedRun& run : runs) {
+  for (const SiteRun& run : runs) {
     list.push_back({{"id", run.id}, {"file", file_of(run)}, {"bytes", run.archive.size()}});
   }
   return json_text({{"qkv", QKV_VERSION}, {"runs", list}}) + "\n";
 }
 
-void say_sizes(const std::string& where, int64_t page_bytes, const std::vector<PackedRun>& runs) {
+void say_sizes(const std::string& where, int64_t page_bytes, const std::vector<SiteRun>& runs) {
   std::printf("%s: page %s", where.c_str(), megabytes(page_bytes).c_str());
-  for (const PackedRun& run : runs) {
+  for (const SiteRun& run : runs) {
     std::printf(", %s %s", run.id.c_str(), megabytes(static_cast<int64_t>(run.archive.size())).c_str());
   }
   std::printf("\n");
+  for (const SiteRun& run : runs) {
+    if (!run.recorded.empty()) std::printf("%s is recorded: %s\n", run.id.c_str(), run.recorded.c_str());
+  }
 }
 
-void write_site(const SiteArguments& a, const std::vector<PackedRun>& runs) {
+void write_site(const SiteArguments& a, const std::vector<SiteRun>& runs) {
   AtomicFolder folder(a.out);
   int64_t page_bytes = 0;
   for (const char* name : kPageFiles) {
@@ -173,7 +124,7 @@ void write_site(const SiteArguments& a, const std::vector<PackedRun>& runs) {
     folder.write(name, bytes);
   }
   make_folders(folder.file("runs"));
-  for (const PackedRun& run : runs) folder.write(file_of(run), run.archive);
+  for (const SiteRun& run : runs) folder.write(file_of(run), run.archive);
   folder.write(kIndex, bytes_of(index_of(runs)));
   folder.commit();
   say_sizes(a.out, page_bytes, runs);
@@ -181,7 +132,7 @@ void write_site(const SiteArguments& a, const std::vector<PackedRun>& runs) {
 }
 
 /// The page of one file with the runs inside: elements that no browser runs, named as the files of a folder are.
-void write_single(const SiteArguments& a, const std::vector<PackedRun>& runs) {
+void write_single(const SiteArguments& a, const std::vector<SiteRun>& runs) {
   const std::string page = read_text(a.page + "/" + kSinglePage);
   const size_t mark = page.rfind(kRunsMark);
   if (mark == std::string::npos) throw IoError(a.page + "/" + kSinglePage + " has no place for runs");
@@ -191,7 +142,7 @@ void write_single(const SiteArguments& a, const std::vector<PackedRun>& runs) {
   AtomicFile file(a.single);
   file.write(std::string_view(page).substr(0, mark));
   file.write(inside(kIndex, bytes_of(index_of(runs))));
-  for (const PackedRun& run : runs) file.write(inside(file_of(run), run.archive));
+  for (const SiteRun& run : runs) file.write(inside(file_of(run), run.archive));
   file.write(std::string_view(page).substr(mark + std::string_view(kRunsMark).size()));
   file.commit();
   say_sizes(a.single, static_cast<int64_t>(page.size()), runs);
@@ -207,7 +158,9 @@ int run_site(const Arguments& arguments) {
   cli.text("--out", a.out, "DIR", "where the site is written; a site that is there is replaced");
   cli.text("--single", a.single, "FILE.html",
            "write it as one file instead, which needs no web server; one that is there is replaced");
-  cli.flag("--large", a.large, "allow more than 50 MB of runs");
+  cli.text("--inputs", a.inputs, "FILE",
+           "for runs that are recorded (SentencePiece tokenizers, more than 50 MB of weights): record these lines too");
+  cli.flag("--large", a.large, "allow more than 50 MB of runs, and carry large models instead of recordings");
   cli.text("--page", a.page, "DIR", "the page built for the browser [what './run site' builds]");
   cli.footer(kFooter);
   if (!cli.parse(arguments)) return 0;
@@ -220,13 +173,9 @@ int run_site(const Arguments& arguments) {
   make_folders(fs::path(place).parent_path().string());
   AtomicFolder work(place + ".run");  // never committed: it goes when the site is written
   if (a.runs.empty()) a.runs.push_back(train_small(work.path()));
-  std::vector<PackedRun> runs;
-  std::set<std::string> ids;
+  const std::vector<SiteRun> runs = pack_for_site(a.runs, {a.inputs, a.large, work.path()});
   int64_t bytes = 0;
-  for (const std::string& run : a.runs) {
-    runs.push_back(packed(run, ids));
-    bytes += static_cast<int64_t>(runs.back().archive.size());
-  }
+  for (const SiteRun& run : runs) bytes += static_cast<int64_t>(run.archive.size());
   if (bytes > kMostBytes && !a.large) {
     throw ConfigError("the runs take " + megabytes(bytes) + ", more than the 50 MB a visitor is expected to load; " +
                       "name fewer, or allow it with --large");

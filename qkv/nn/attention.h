@@ -79,6 +79,15 @@ struct KeysAndValues {
   Tensor keys;    ///< as the scores take them
   Tensor values;  ///< what they hand over
 };
+/// What the weights of one attention call, and the numbers behind them, are computed from.
+struct TracedCall {
+  Tensor q, k, v;  ///< [Tq, H, D], [Tk, Hkv, D], [Tk, Hkv, Dv]
+  ScoreRule rule;  ///< with the offsets of the sequences
+};
+/// A look at that call.
+AttentionTrace trace_of(std::string site, int layer, TracedCall call);
+/// Weights [H, Lq, Lk] of one sequence as they are: nothing is behind them.
+AttentionTrace trace_of_weights(std::string site, int layer, Tensor weights);
 /// Hands the weights of queries q [Tq, heads, D] to the context's sink, if there is one.
 void trace_attention(const Tensor& q, const KeysAndValues& memory, const ScoreRule& rule, const AttentionCall& call,
                      Context& ctx);

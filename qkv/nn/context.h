@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct AttentionCell {
   std::vector<double> output = {};  ///< [Dv], Σ weight·value over all keys: what the head gives this query
 };
 
+struct TracedCall;  // attention.h
+
 /// The weights of one attention call, to be computed when somebody looks: which site of the model ("encoder",
 /// "decoder", "cross", "self"), which layer, and a function that hands out rows of one head of one sequence.
 struct AttentionTrace {
@@ -41,6 +44,8 @@ struct AttentionTrace {
   std::function<Tensor(const ScoreWindow&)> scores;
   /// How query i met key j in head h of sequence b; not set where weights are not computed from queries and keys.
   std::function<AttentionCell(int64_t b, int64_t h, int64_t i, int64_t j)> cell = {};
+  /// What both are computed from, for who keeps it; null where `cell` is not set.
+  std::shared_ptr<const TracedCall> call = {};
 };
 
 /// Collects the attention of a forward pass. Looking never changes the result.

@@ -7,6 +7,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/routes/parts.h"
+#include "qkv/tasks/recordings.h"
 
 namespace qkv::routes {
 namespace {
@@ -18,6 +19,11 @@ std::string name_of_folder(const std::string& path) {
   return (p.filename().empty() ? p.parent_path() : p).filename().string();
 }
 
+bool is_recorded(const std::string& run) {
+  std::error_code error;
+  return fs::exists(run + "/" + kRecordings, error);
+}
+
 RunInfo describe(const FoundRun& run) {
   RunInfo info;
   info.id = run.id;
@@ -27,11 +33,29 @@ RunInfo describe(const FoundRun& run) {
     const RunFolder folder = RunFolder::open(run.path);
     info.task = folder.spec().name;
     info.settings = folder.settings();
+    info.recorded = is_recorded(run.path);
     info.checkpoints = folder.checkpoints();
   } catch (const Error& e) {
     info.error = e.what();
   }
   return info;
+}
+
+void load_recordings(LoadedModel& model) {
+  auto recordings = std::make_unique<Recordings>(Recordings::load(model.run + "/" + kRecordings));
+  model.weights = recordings->weights();
+  model.bytes = recordings->bytes();
+  model.recorded = true;
+  model.model = std::move(recordings);
+}
+
+/// `which` as RunFolder::load_weights takes it.
+void load_task(LoadedModel& model, const RunFolder& folder, const std::string& which) {
+  std::unique_ptr<Task> task = folder.make_task();
+  const std::vector<NamedParameter> parameters = parameters_of(*task);
+  model.weights = weights_name(folder.load_weights(parameters, which));
+  for (const NamedParameter& p : parameters) model.bytes += p.value.numel() * static_cast<int64_t>(sizeof(float));
+  model.model = std::move(task);
 }
 
 }  // namespace
@@ -92,13 +116,11 @@ std::shared_ptr<LoadedModel> ModelStore::open(const std::string& id, const std::
   model->checkpoint = which;
   const RunFolder folder = RunFolder::open(run.path);
   model->input = folder.spec().input;
-  model->task = folder.make_task();
-  const bool own_choice = checkpoint.empty() && finished;
-  const std::vector<NamedParameter> parameters = parameters_of(*model->task);
-  const std::string file = folder.load_weights(parameters, own_choice ? "" : which);
-  model->weights = fs::path(file).parent_path().filename().string();
-  model->weights.erase(0, std::min(model->weights.find_first_not_of('0'), model->weights.size() - 1));
-  for (const NamedParameter& p : parameters) model->bytes += p.value.numel() * static_cast<int64_t>(sizeof(float));
+  if (run.recorded) {
+    load_recordings(*model);
+  } else {
+    load_task(*model, folder, checkpoint.empty() && finished ? "" : which);
+  }
   kept_.push_front(model);
   bytes_ += model->bytes;
   while (kept_.size() > kKept || (bytes_ > kKeptBytes && kept_.size() > 1)) forget_oldest();

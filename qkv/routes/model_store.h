@@ -21,17 +21,19 @@ struct RunInfo {
   std::string task;
   std::string error;
   std::vector<int64_t> checkpoints;
+  bool recorded = false;  // it answers from recordings; its model is not there
   Settings settings;
 };
 
-/// A task with the weights of one checkpoint. Hold `mutex` while using the task.
+/// What answers for one checkpoint of a run: its task with the weights, or its recordings. Hold `mutex` while using it.
 struct LoadedModel {
   std::timed_mutex mutex;
   std::string run, checkpoint;
   InputKind input = InputKind::text;
   std::string weights;  // the folder they came from: a step's number or "average"
-  int64_t bytes = 0;    // of the parameters
-  std::unique_ptr<Task> task;
+  int64_t bytes = 0;    // of the parameters, or of what was recorded
+  bool recorded = false;
+  std::unique_ptr<Traceable> model;
 };
 
 class ModelStore {

@@ -10,6 +10,7 @@ namespace {
 
 Json run_json(const RunInfo& run, Trainings& trainings) {
   Json one{{"id", run.id}, {"task", run.task}, {"checkpoints", run.checkpoints}};
+  if (run.recorded) one["recorded"] = true;
   if (!run.group.empty()) one["group"] = run.group;
   if (!run.error.empty()) one["error"] = run.error;
   for (const TaskSpec& task : task_table()) {
@@ -52,8 +53,8 @@ Json list_json(const Services& s) {
 TrainingOrder order_of(const Json& body, const Services& s) {
   TrainingOrder order{.task = text_member(body, "task"), .settings = settings_member(body)};
   for (const auto& [name, value] : body.items()) {
-    if (name != "task" && name != "settings" && name != "data" && name != "from")
-      throw RouteError(400, "a training takes task, settings, data and from, not " + quoted_name(name), name);
+    if (name != "task" && name != "settings" && name != "data" && name != "text" && name != "from")
+      throw RouteError(400, "a training takes task, settings, data, text and from, not " + quoted_name(name), name);
   }
   if (order.task.empty()) throw RouteError(400, "give the task to train; GET /api/tasks lists them", "task");
   Settings checked = find_task(order.task).settings();
@@ -65,6 +66,12 @@ TrainingOrder order_of(const Json& body, const Services& s) {
     }
     checked.set("data", found->second);
     order.settings.emplace_back("data", found->second);
+  }
+  if (const std::string text = text_member(body, "text"); !text.empty()) {
+    if (!checked.has("carry")) throw RouteError(400, "task '" + order.task + "' learns from no text", "text");
+    const std::string path = s.trainings.keep_text(text);
+    order.settings.emplace_back("data", path);
+    order.settings.emplace_back("carry", "true");
   }
   if (const std::string id = text_member(body, "from"); !id.empty()) {
     const std::string path = s.models.find(id).path;
@@ -94,6 +101,11 @@ void refuse_read_only(const Services& s) {
 }
 
 }  // namespace
+
+std::string Trainings::keep_text(const std::string& text) {
+  static_cast<void>(text);
+  throw RouteError(400, "this server takes no text; 'qkv serve --allow-data DIR' offers files of its own", "text");
+}
 
 void add_run_routes(Router& router, const Services& services) {
   router.add(

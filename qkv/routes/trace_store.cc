@@ -264,7 +264,7 @@ std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
   }
   check(options.beginning.size() <= kLongestBeginning, "'beginning' has more than 1024 tokens", "beginning");
   check(options.length >= 0 && options.length <= kLongestOutput, "'length' is between 1 and 1024", "length");
-  const bool samples = loaded->task->samples();
+  const bool samples = loaded->model->samples();
   check(samples || (!options.sample && options.length == 0), "this model draws no tokens", "sample");
   const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input + '\0' + spelled(options));
   {
@@ -280,7 +280,7 @@ std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
     forget_while_crowded();
     const auto lock = held(loaded->mutex);
     try {
-      trace = std::make_shared<const Trace>(id, loaded->task->trace_with(input, options), loaded->weights, samples);
+      trace = std::make_shared<const Trace>(id, loaded->model->trace_with(input, options), loaded->weights, samples);
     } catch (const ConfigError& e) {
       throw RouteError(400, e.what(), "input");
     }

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "qkv/base/base64.h"
 #include "qkv/io/npy.h"
 #include "qkv/routes/parts.h"
+#include "qkv/tasks/traced_json.h"
 #include "qkv/train/run_archive.h"
 
 namespace qkv::routes {
@@ -19,26 +19,6 @@ Response npy_response(const Tensor& t) {
   Response r{.type = "application/octet-stream", .body = {}, .headers = {{"Cache-Control", "no-store"}}};
   r.body.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return r;
-}
-
-Json picture_json(const TracedPicture& p) {
-  return {{"width", p.width},
-          {"height", p.height},
-          {"channels", p.channels},
-          {"pixels", encode_base64(std::as_bytes(std::span(p.pixels)))},
-          {"patch_rows", p.patch_rows},
-          {"patch_columns", p.patch_columns},
-          {"first_patch", p.first_patch}};
-}
-
-Json candidates_json(const TracedExample& e) {
-  Json steps = Json::array();
-  for (const auto& step : e.candidates) {
-    Json list = Json::array();
-    for (const TracedCandidate& c : step) list.push_back({{"token", c.token}, {"p", c.probability}, {"id", c.id}});
-    steps.push_back(std::move(list));
-  }
-  return steps;
 }
 
 Json trace_json(const Trace& trace) {
@@ -172,15 +152,15 @@ void add_trace_routes(Router& router, const Services& services) {
   ModelStore& models = services.models;
   TraceStore& traces = services.traces;
   router.add("GET", "/api/runs/{}/examples", [&](const Request& r) {
-    const auto model = models.open(r.parts[0], r.get("checkpoint"));
+    const auto loaded = models.open(r.parts[0], r.get("checkpoint"));
     constexpr int64_t kExamples = 8;
-    const auto lock = held(model->mutex);
-    std::vector<std::string> inputs = packed_examples(model->run);
-    if (inputs.empty()) inputs = model->task->examples(kExamples);
+    const auto lock = held(loaded->mutex);
+    std::vector<std::string> inputs = packed_examples(loaded->run);
+    if (inputs.empty()) inputs = loaded->model->examples(loaded->recorded ? 0 : kExamples);
     Json out{{"examples", inputs}};
-    if (model->input == InputKind::picture) {
+    if (loaded->input == InputKind::picture) {
       for (const std::string& input : inputs) {
-        const TracedExample e = model->task->trace(input);
+        const TracedExample e = loaded->model->trace(input);
         if (e.picture) out["pictures"].push_back(picture_json(*e.picture));
       }
     }

@@ -117,10 +117,27 @@ struct Names<InputKind> {
 /// Whether an input is what it says and names no file of this machine: only such ones are taken from clients.
 bool names_no_file(InputKind kind, std::string_view input);
 
-class Task {
+/// What shows where it looks: a task with its weights, or what was recorded of one.
+class Traceable {
  public:
-  virtual ~Task() = default;
+  virtual ~Traceable() = default;
 
+  /// Throws ConfigError on an input it cannot read.
+  virtual TracedExample trace(const std::string& input) = 0;
+  /// The same as `options` tell: what if it had said this, what if tokens were drawn? Throws ConfigError where nothing
+  /// is written or drawn, and for tokens there are not.
+  virtual TracedExample trace_with(const std::string& input, const TraceOptions& options) {
+    if (!options.beginning.empty()) throw ConfigError("this model generates no text, so it takes no prefix");
+    return trace(input);
+  }
+  /// Whether trace_with(), and predict() of a task, draw tokens when asked to.
+  virtual bool samples() const { return false; }
+  /// Inputs worth looking at; a task's are from its validation set.
+  virtual std::vector<std::string> examples(int64_t n) = 0;
+};
+
+class Task : public Traceable {
+ public:
   virtual void visit(Visitor& see) = 0;
 
   /// Batches of epoch e; their order depends on (seed, e) alone, so a run resumes from (epoch, batch).
@@ -136,19 +153,8 @@ class Task {
   /// One list of candidates per input, best first. Throws ConfigError on an input the task cannot read.
   virtual std::vector<std::vector<Prediction>> predict(std::span<const std::string> inputs,
                                                        const DecodeOptions& options) = 0;
-  /// Whether predict() and trace_with() draw tokens when asked to.
-  virtual bool samples() const { return false; }
   /// From now on maps what the vocabulary lacks to what it has, instead of refusing it; false where nothing is refused.
   virtual bool replace_missing() { return false; }
-  virtual TracedExample trace(const std::string& input) = 0;
-  /// The same as `options` tell: what if it had said this, what if tokens were drawn? Throws ConfigError where nothing
-  /// is written or drawn, and for tokens there are not.
-  virtual TracedExample trace_with(const std::string& input, const TraceOptions& options) {
-    if (!options.beginning.empty()) throw ConfigError("this model generates no text, so it takes no prefix");
-    return trace(input);
-  }
-  /// Inputs worth looking at, from the validation set.
-  virtual std::vector<std::string> examples(int64_t n) = 0;
   /// Why examples() chose this input: "the longest"; empty where there is nothing to say.
   virtual std::string about_example(const std::string& input) const {
     static_cast<void>(input);

@@ -191,4 +191,9 @@ std::string Checkpoints::load_weights(const std::vector<NamedParameter>& model, 
   return load_model(folder, model);
 }
 
+std::string weights_name(const std::string& file) {
+  std::string name = fs::path(file).parent_path().filename().string();
+  return name.erase(0, std::min(name.find_first_not_of('0'), name.size() - 1));
+}
+
 }  // namespace qkv

@@ -42,4 +42,7 @@ class Checkpoints {
   std::string run_;
 };
 
+/// What a file of weights that load_weights() found is called: a step's number, or "average".
+std::string weights_name(const std::string& file);
+
 }  // namespace qkv

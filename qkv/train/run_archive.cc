@@ -12,6 +12,7 @@
 #include "qkv/io/folder.h"
 #include "qkv/io/json.h"
 #include "qkv/io/tar.h"
+#include "qkv/tasks/recordings.h"
 #include "qkv/train/run_folder.h"
 
 namespace qkv {
@@ -21,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExamples = "examples.json";
 constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kState = "state.json";
 constexpr uint64_t kExamplesLimit = uint64_t{1} << 24;
 constexpr size_t kMostFiles = 10000;
 
@@ -32,15 +35,16 @@ bool is_plain(std::string_view name) {
   return !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), good);
 }
 
-/// Configuration, assets (.json and .model), logs and reports.
+/// Configuration, assets (.json, .model, a text of its own), logs, reports and recordings.
 bool is_run_file(std::string_view name) {
   if (!is_plain(name)) return false;
-  return name == "CHECKSUMS" || name == "metrics.jsonl" || name == "report.html" || name.ends_with(".json") ||
-         name.ends_with(".model") || name.starts_with("events.out.tfevents");
+  return name == "CHECKSUMS" || name == kRecordings || name == "data.txt" || name == "metrics.jsonl" ||
+         name == "report.html" || name.ends_with(".json") || name.ends_with(".model") ||
+         name.starts_with("events.out.tfevents");
 }
 
 bool is_checkpoint_file(std::string_view name) {
-  return name == "CHECKSUMS" || name == "state.json" || name == "model.safetensors" || name == kOptimizer;
+  return name == "CHECKSUMS" || name == kState || name == kModel || name == kOptimizer;
 }
 
 bool is_checkpoint_folder(std::string_view name) {
@@ -106,10 +110,26 @@ void add_checkpoint(TarWriter& tar, const std::string& folder, const std::string
   }
 }
 
+/// What says how the run was trained, and the recordings in place of its model.
+Bytes pack_recorded(const RunFolder& run, const std::string& name, const std::string& recordings) {
+  TarWriter tar;
+  for (const char* file : {"config.json", "metrics.jsonl", "result.json"}) {
+    if (fs::exists(run.path() + "/" + file)) tar.add(name + "/" + file, read_file(run.path() + "/" + file));
+  }
+  tar.add(name + "/" + kRecordings, read_file(recordings));
+  const std::vector<int64_t> steps = run.checkpoints();
+  if (steps.empty()) return tar.finish();
+  const std::string folder = run.checkpoint_path(steps.back());
+  const std::string inside = name + "/checkpoints/" + fs::path(folder).filename().string() + "/";
+  tar.add(inside + kState, read_file(folder + "/" + kState));
+  return tar.finish();
+}
+
 }  // namespace
 
 Bytes pack_run(const std::string& path, const std::string& name, const ArchiveOptions& options) {
   const RunFolder run = RunFolder::open(path);
+  if (!options.recordings.empty()) return pack_recorded(run, name, options.recordings);
   TarWriter tar;
   for (const std::string& file : files_in(path)) {
     // Events and the report say again what the metrics say: they stay with runs that continue.
@@ -152,7 +172,12 @@ std::string unpack_run(std::span<const std::byte> archive, const std::string& fi
     folder.write(place, f.bytes);
   }
   try {
-    RunFolder::open(folder.path()).make_task();
+    const RunFolder run = RunFolder::open(folder.path());
+    if (fs::exists(folder.file(kRecordings))) {
+      Recordings::load(folder.file(kRecordings));
+    } else {
+      run.make_task();
+    }
   } catch (const Error& e) {
     std::string what = e.what();
     if (const size_t at = what.find(folder.path()); at != std::string::npos)

@@ -16,6 +16,7 @@ struct ArchiveOptions {
   int64_t checkpoints = 0;                 // at most; the newest, the best and others evenly between; 0: all of them
   bool optimizer = true;                   // with what a training needs to continue
   std::vector<std::string> examples = {};  // inputs to offer where the run's data are not at hand
+  std::string recordings = {};             // a file of write_recordings(), which goes in place of the model
 };
 
 /// The run in that folder, as files below NAME/. Throws IoError.

@@ -8,6 +8,7 @@
 #include "qkv/core/autograd.h"
 #include "qkv/figures/number.h"
 #include "qkv/io/json.h"
+#include "qkv/tasks/recordings.h"
 
 namespace qkv {
 namespace {
@@ -156,6 +157,9 @@ OpenedRun open_or_create(const std::string& path, const TaskSpec& spec, const Se
 OpenedRun load_run(const std::string& path, const std::string& weights,
                    const std::vector<std::pair<std::string, std::string>>& changes) {
   RunFolder folder = RunFolder::open(path);
+  if (std::error_code error; std::filesystem::exists(path + "/" + kRecordings, error)) {
+    throw ConfigError("run " + path + " holds recordings and no model: 'qkv serve' shows them");
+  }
   Settings settings = folder.settings();
   for (const auto& [name, value] : changes) {
     if (!settings.has(name)) {

@@ -8,18 +8,12 @@
 namespace qkv {
 namespace {
 
-/// One attention call: what every look at it is computed from.
-struct Traced {
-  Tensor q, k, v;  // [Tq, H, D], [Tk, Hkv, D], [Tk, Hkv, Dv]
-  ScoreRule rule;  // with offsets
-};
-
 /// Row `row` of head h of x [T, heads, D].
 std::vector<double> vector_at(const Tensor& x, int64_t row, int64_t h) {
   return slice(slice(x, 0, row, row + 1), 1, h, h + 1).to_doubles();
 }
 
-std::vector<double> row_at(const Traced& t, ScoreStage stage, int64_t b, int64_t h, int64_t i) {
+std::vector<double> row_at(const TracedCall& t, ScoreStage stage, int64_t b, int64_t h, int64_t i) {
   return attention_scores(t.q, t.k, t.rule, {.b = b, .h = h, .row_begin = i, .row_end = i + 1, .stage = stage})
       .to_doubles();
 }
@@ -39,7 +33,7 @@ void meet(AttentionCell& cell, const ScoreRule& rule) {
   cell.normaliser = rule.normaliser;
 }
 
-AttentionCell cell_of(const Traced& t, int64_t b, int64_t h, int64_t i, int64_t j) {
+AttentionCell cell_of(const TracedCall& t, int64_t b, int64_t h, int64_t i, int64_t j) {
   const NoGrad no_grad;
   const auto sequence = static_cast<size_t>(b);
   const int64_t first_key = t.rule.k_offsets[sequence], keys = t.rule.k_offsets[sequence + 1] - first_key;
@@ -72,29 +66,57 @@ AttentionCell cell_of(const Traced& t, int64_t b, int64_t h, int64_t i, int64_t 
   return cell;
 }
 
+/// The length of the longest sequence.
+int64_t longest(const std::vector<int64_t>& offsets) {
+  int64_t most = 0;
+  for (size_t b = 1; b < offsets.size(); ++b) most = std::max(most, offsets[b] - offsets[b - 1]);
+  return most;
+}
+
 }  // namespace
+
+AttentionTrace trace_of(std::string site, int layer, TracedCall call) {
+  AttentionTrace trace;
+  trace.site = std::move(site);
+  trace.layer = layer;
+  trace.B = static_cast<int64_t>(call.rule.q_offsets.size()) - 1;
+  trace.H = call.q.dim(1);
+  trace.Lq = longest(call.rule.q_offsets);
+  trace.Lk = longest(call.rule.k_offsets);
+  trace.causal = call.rule.causal;
+  trace.call = std::make_shared<const TracedCall>(std::move(call));
+  trace.scores = [kept = trace.call](const ScoreWindow& window) {
+    return attention_scores(kept->q, kept->k, kept->rule, window);
+  };
+  trace.cell = [kept = trace.call](int64_t b, int64_t h, int64_t i, int64_t j) { return cell_of(*kept, b, h, i, j); };
+  return trace;
+}
+
+AttentionTrace trace_of_weights(std::string site, int layer, Tensor weights) {
+  AttentionTrace trace;
+  trace.site = std::move(site);
+  trace.layer = layer;
+  trace.B = 1;
+  trace.H = weights.dim(0);
+  trace.Lq = weights.dim(1);
+  trace.Lk = weights.dim(2);
+  trace.scores = [kept = std::move(weights)](const ScoreWindow& w) {
+    const NoGrad no_grad;
+    return contiguous(reshape(slice(slice(kept, 0, w.h, w.h + 1), 1, w.row_begin, w.row_end),
+                              {w.row_end - w.row_begin, kept.dim(2)}));
+  };
+  return trace;
+}
 
 void trace_attention(const Tensor& q, const KeysAndValues& memory, const ScoreRule& rule, const AttentionCall& call,
                      Context& ctx) {
   if (!ctx.trace) return;
-  Traced traced{q.detach(), memory.keys.detach(), memory.values.detach(), rule};
+  TracedCall traced{q.detach(), memory.keys.detach(), memory.values.detach(), rule};
   traced.rule.q_offsets = call.queries.offsets();
   traced.rule.k_offsets = call.memory.offsets();
   if (traced.rule.bias.defined()) traced.rule.bias = traced.rule.bias.detach();
   if (traced.rule.additive.defined()) traced.rule.additive = traced.rule.additive.detach();
-  AttentionTrace trace;
-  trace.site = call.site;
-  trace.layer = call.layer;
-  trace.B = call.queries.sequences();
-  trace.H = q.dim(1);
-  trace.Lq = call.queries.longest();
-  trace.Lk = call.memory.longest();
-  trace.causal = rule.causal;
-  trace.scores = [traced](const ScoreWindow& window) {
-    return attention_scores(traced.q, traced.k, traced.rule, window);
-  };
-  trace.cell = [traced](int64_t b, int64_t h, int64_t i, int64_t j) { return cell_of(traced, b, h, i, j); };
-  ctx.trace->see(std::move(trace));
+  ctx.trace->see(trace_of(call.site, call.layer, std::move(traced)));
 }
 
 }  // namespace qkv

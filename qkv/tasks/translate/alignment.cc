@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "qkv/base/error.h"
+#include "qkv/nn/attention.h"
 
 namespace qkv {
 namespace {
@@ -40,21 +41,14 @@ AlignmentWeights alignment_weights(const std::vector<AttentionTrace>& attention)
 }
 
 AttentionTrace alignment_trace(const AlignmentWeights& weights) {
-  AttentionTrace trace;
-  trace.site = kAlignmentSite;
-  trace.B = trace.H = 1;
-  trace.Lq = static_cast<int64_t>(weights.size());
-  trace.Lk = weights.empty() ? 0 : static_cast<int64_t>(weights[0].size());
-  trace.scores = [weights, columns = trace.Lk](const ScoreWindow& window) {
-    Tensor part = Tensor::empty({window.row_end - window.row_begin, columns});
-    for (int64_t i = window.row_begin; i < window.row_end; ++i) {
-      const std::vector<double>& row = weights[static_cast<size_t>(i)];
-      std::transform(row.begin(), row.end(), part.f32() + (i - window.row_begin) * columns,
-                     [](double w) { return static_cast<float>(w); });
-    }
-    return part;
-  };
-  return trace;
+  const auto rows = static_cast<int64_t>(weights.size());
+  const auto columns = static_cast<int64_t>(weights.empty() ? 0 : weights[0].size());
+  Tensor one = Tensor::empty({1, rows, columns});
+  float* to = one.f32();
+  for (const std::vector<double>& row : weights) {
+    to = std::transform(row.begin(), row.end(), to, [](double w) { return static_cast<float>(w); });
+  }
+  return trace_of_weights(kAlignmentSite, 0, std::move(one));
 }
 
 std::vector<int64_t> word_of_piece(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
