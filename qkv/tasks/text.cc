@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numbers>
 #include <optional>
@@ -15,13 +16,15 @@
 #include "qkv/data/text_corpus.h"
 #include "qkv/data/text_file.h"
 #include "qkv/data/tokenizer.h"
+#include "qkv/io/file.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv {
 namespace {
 
 constexpr const char* kTokenizerName = "text";
-constexpr int64_t kUsualLength = 200;  // tokens written when no length is asked for
+constexpr const char* kOwnText = "data.txt";  // the copy that a run carries
+constexpr int64_t kUsualLength = 200;         // tokens written when no length is asked for
 constexpr size_t kPromptCharacters = 40;
 
 /// Lines of a text joined by their end marks.
@@ -70,7 +73,9 @@ class Text final : public Task {
       : settings_(s),
         seed_(static_cast<uint64_t>(s.get_integer("seed"))),
         batch_(s.get_integer("batch")),
-        block_(s.get_integer("block")) {
+        block_(s.get_integer("block")),
+        data_(s.get_text("data")) {
+    if (const std::string own = assets + "/" + kOwnText; !assets.empty() && std::filesystem::exists(own)) data_ = own;
     if (!assets.empty()) {
       tokenizer_ = load_tokenizer(assets, kTokenizerName);
     } else {
@@ -107,7 +112,11 @@ class Text final : public Task {
   TracedExample trace(const std::string& input) override { return trace_with(input, {}); }
   TracedExample trace_with(const std::string& input, const TraceOptions& how) override;
   std::vector<std::string> examples(int64_t n) override;
-  void save_assets(const std::string& folder) const override { tokenizer_->save(folder, kTokenizerName); }
+  void save_assets(const std::string& folder) const override {
+    tokenizer_->save(folder, kTokenizerName);
+    if (!settings_.get_flag("carry") || data_.empty()) return;
+    write_file_atomic(folder + "/" + kOwnText, bytes_of(read_plain_or_gz(data_)));
+  }
 
  private:
   const TextCorpus& corpus();
@@ -126,6 +135,7 @@ class Text final : public Task {
   Settings settings_;
   uint64_t seed_;
   int64_t batch_, block_;
+  std::string data_;  // the text, or the copy of it that the run carries
   std::optional<TextCorpus> corpus_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<Gpt> model_;
@@ -136,10 +146,9 @@ class Text final : public Task {
 
 const TextCorpus& Text::corpus() {
   if (!corpus_) {
-    const std::string& path = settings_.get_text("data");
     const double share = settings_.get_number("val-share");
-    corpus_ = path.empty() ? split_text(generated_text(settings_), share, "the generated text")
-                           : read_text_corpus(path, share);
+    corpus_ = data_.empty() ? split_text(generated_text(settings_), share, "the generated text")
+                            : read_text_corpus(data_, share);
   }
   return *corpus_;
 }
@@ -288,6 +297,7 @@ Settings text_settings() {
   declare_gpt(s);
   s.group("data")
       .path("data", "", "a text file, plain or gzip, UTF-8; empty: generated sentences")
+      .flag("carry", false, "keep a copy of the text in the run, so that it continues elsewhere")
       .choice("tokenizer", "char", tokenizer_kinds(), "tokenizer")
       .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
       .number("val-share", 0.1, "fraction of the text, at its end, kept for validation", 0.001, 0.9)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
@@ -82,6 +83,28 @@ TEST(Text, SubwordsAndAssets) {
   EXPECT_EQ(task->predict(start, how)[0][0].text, again->predict(start, how)[0][0].text);
   EXPECT_FALSE(task->trace("on a").attention.empty());
   EXPECT_FALSE(task->examples(2).empty());
+}
+
+TEST(Text, ARunMayCarryItsText) {
+  const TempFolder folder;
+  write_file_atomic(folder / "a.txt", std::string_view(rhyme(60)));
+  Settings s = small(folder / "a.txt", "char");
+  s.set("epochs", "1");
+  s.set("carry", "true");
+  {
+    OpenedRun run = open_or_create(folder / "run", find_task("text"), s);
+    run_session(run.folder, *run.task);
+  }
+  const double loss = figure(load_run(folder / "run", "").task->validate(), "loss");
+  std::filesystem::remove(folder / "a.txt");
+  EXPECT_EQ(figure(load_run(folder / "run", "").task->validate(), "loss"), loss);
+  RunFolder again = RunFolder::open(folder / "run");
+  again.change("epochs", "2");
+  const auto task = again.make_task();
+  EXPECT_GT(run_session(again, *task).training.state.step, 0);
+  // Without a copy the file is needed.
+  s.set("carry", "false");
+  EXPECT_THROW(make_text(s, ""), IoError);
 }
 
 TEST(Text, EvaluatesOtherTexts) {
