@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . tools/setup.sh
 export NODE_PATH=/usr/share/nodejs # where Debian's emscripten looks for acorn
-build wasm-test qkv_site test_base test_core test_kernels test_ops test_io
+build wasm-test qkv_site test_base test_core test_kernels test_ops test_io test_fuzz_seeds
 no_warnings build/wasm
 # Left out: what needs threads, other processes, or a second instruction set.
 # Older emscripten would load the program by fetch(), which takes no path under Node.js.

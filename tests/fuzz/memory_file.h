@@ -1,8 +1,11 @@
 // Files whose bytes are in memory, for readers that take a path: a folder of links into anonymous memory.
 #pragma once
 
+#include <fcntl.h>
 #include <stdlib.h>
+#if !defined(__EMSCRIPTEN__)
 #include <sys/mman.h>
+#endif
 #include <unistd.h>
 
 #include <cstdint>
@@ -29,9 +32,16 @@ inline const std::string& folder() {
 /// FOLDER/NAME with bytes that change from one input to the next.
 class MemoryFile {
  public:
+#if defined(__EMSCRIPTEN__)  // which has no anonymous memory: a file
+  explicit MemoryFile(const std::string& name)
+      : path_(folder() + "/" + name), fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)) {
+    require(fd_ >= 0);
+  }
+#else
   explicit MemoryFile(const std::string& name) : path_(folder() + "/" + name), fd_(::memfd_create("fuzz", 0)) {
     require(::symlink(("/proc/self/fd/" + std::to_string(fd_)).c_str(), path_.c_str()) == 0);
   }
+#endif
   ~MemoryFile() {
     ::unlink(path_.c_str());
     ::rmdir(folder().c_str());

@@ -2,27 +2,13 @@
 // node lab_test.mjs build/wasm/qkv.js build/release/qkv
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import test from "node:test";
+import { load, request } from "./program.mjs";
 
 const [script, program] = process.argv.slice(2).map((path) => resolve(path));
-const qkv = await createRequire(import.meta.url)(script)({ wasmBinary: readFileSync(script.replace(/js$/, "wasm")) });
-
-/** One request, as the worker of a site makes it. */
-function ask(method, path, body = "") {
-  const parts = [method, path, body].map((text) => {
-    const bytes = Buffer.from(`${text}\0`);
-    const at = qkv._malloc(bytes.length);
-    qkv.HEAPU8.set(bytes, at);
-    return at;
-  });
-  const status = qkv._qkv_answer(...parts, Buffer.byteLength(body));
-  for (const at of parts) qkv._free(at);
-  const at = qkv._qkv_answer_body();
-  return { status, body: JSON.parse(Buffer.from(qkv.HEAPU8.slice(at, at + qkv._qkv_answer_bytes())).toString()) };
-}
+const call = await load(script);
+const ask = (...words) => request(call, ...words);
 
 const { experiments } = ask("GET", "/api/lab").body;
 assert.ok(experiments.length >= 19, `${experiments.length} experiments`);
