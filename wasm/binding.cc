@@ -2,6 +2,7 @@
 #include <emscripten.h>
 
 #include <memory>
+#include <new>
 #include <string>
 
 #include "qkv/base/parallel.h"
@@ -16,8 +17,14 @@ using namespace qkv;
 
 constexpr const char* kRoot = "runs";
 
+bool g_refused = false;  // the browser gave no more memory during the last call
+
 struct Program {
   Program() {
+    std::set_new_handler([] {
+      g_refused = true;
+      throw std::bad_alloc();
+    });
     set_num_threads(1);
     routes::add_api(router, {models, traces, trainings, {}});
   }
@@ -38,10 +45,13 @@ Program& program() {
 template <class Make>
 int respond(Make&& make) {
   Program& p = program();
+  g_refused = false;
   try {
     p.response = make(p);
   } catch (const routes::RouteError& e) {
     p.response = routes::error_response(e.status(), e.what(), e.field());
+  } catch (const std::bad_alloc&) {
+    p.response = routes::error_response(422, "not enough memory for this; use a smaller input or smaller settings");
   } catch (const std::exception& e) {
     p.response = routes::error_response(422, e.what());
   }
@@ -56,7 +66,7 @@ std::string path_of(const char* id) { return std::string(kRoot) + "/" + id; }
 
 }  // namespace
 
-// Every call but the last three leaves a response, which those three give until the next call.
+// Every call but the last four leaves a response, which those four tell of until the next call.
 extern "C" {
 
 /// Answers a request as the server would.
@@ -127,5 +137,8 @@ EMSCRIPTEN_KEEPALIVE int qkv_train_stop() {
 EMSCRIPTEN_KEEPALIVE const char* qkv_answer_type() { return program().response.type.c_str(); }
 EMSCRIPTEN_KEEPALIVE const char* qkv_answer_body() { return program().response.body.data(); }
 EMSCRIPTEN_KEEPALIVE size_t qkv_answer_bytes() { return program().response.body.size(); }
+
+/// Whether it failed since there was no more memory: the browser takes none back, so the program had better begin anew.
+EMSCRIPTEN_KEEPALIVE int qkv_exhausted() { return g_refused && program().response.status >= 400 ? 1 : 0; }
 
 }  // extern "C"

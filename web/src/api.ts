@@ -19,6 +19,7 @@ export interface Run {
   checkpoints: number[];
   error?: string;
   training: boolean;
+  recorded?: boolean; // its model is not here: it answers for the inputs that were recorded
   settings: Setting[];
   group?: string; // the comparison or study it belongs to
 }

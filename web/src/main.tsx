@@ -9,6 +9,7 @@ import { gone, loaded, refresh, runs } from "./runs";
 import { exporting } from "./save/files";
 import { SaveMenu } from "./save/menu";
 import { isSite, keepForOffline } from "./site/place";
+import { TryIt } from "./site/try_it";
 import { notice, type State, state, update } from "./state";
 import { ask, failure } from "./trace";
 import { Train } from "./train/train";
@@ -124,6 +125,7 @@ function App() {
     <>
       <Bar toggleHelp={toggleHelp} />
       <Banners />
+      {isSite && view === "explore" && <TryIt />}
       {help && <Help close={() => setHelp(false)} />}
       <View />
     </>

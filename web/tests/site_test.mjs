@@ -1,64 +1,34 @@
 // Tests of a site, the page without a server, in a headless Chromium:
 // QKV_PROGRAM=build/release/qkv QKV_SITE=build/wasm/site node web/tests/site_test.mjs
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { extname, join, normalize } from "node:path";
-import test, { after } from "node:test";
-import { pathToFileURL } from "node:url";
+import { join } from "node:path";
+import test from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
+import { folder, hashOf, near, open, parseCsv, qkv, ready, runs, saved } from "./harness.mjs";
+import "./site_kept_tests.mjs";
+import "./site_recorded_tests.mjs";
 import {
-  cleanUp,
-  folder,
-  hashOf,
-  launch,
-  near,
-  open,
-  parseCsv,
-  qkv,
-  ready,
-  runs,
-  saved,
-  trainModels,
-} from "./harness.mjs";
-
-const page = process.env.QKV_SITE;
-if (!page) throw new Error("set QKV_SITE to the folder that 'ninja qkv_site' made");
-const out = join(folder, "public", "a course", "page");
-const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
-
-/** A web server as plain as they come: files, no special headers, no type for WebAssembly. */
-function staticServer(root) {
-  const server = createServer((request, response) => {
-    const path = decodeURIComponent(new URL(request.url, "http://x").pathname);
-    const file = join(root, normalize(path), path.endsWith("/") ? "index.html" : "");
-    try {
-      const body = readFileSync(file);
-      response.writeHead(200, { "Content-Type": types[extname(file)] ?? "application/octet-stream" });
-      response.end(body);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  return new Promise((done) => server.listen(0, "127.0.0.1", () => done(server)));
-}
-const address = (server) => `http://127.0.0.1:${server.address().port}/a%20course/page/`;
-
-after(cleanUp);
-trainModels();
-const named = ["reverse-small", "odd", "images-small", "text-small"];
-const said = qkv("site", "--page", page, "--out", out, ...named.map((name) => join(runs, name)));
-const server = await staticServer(join(folder, "public"));
-after(() => server.close());
-const url = address(server);
-const single = join(folder, "public", "a course.html");
-const saidOfSingle = qkv("site", "--page", page, "--single", single, join(runs, "reverse-small"), join(runs, "odd"));
-const browser = await launch();
-
-const screens = [
-  { viewport: { width: 1280, height: 800 } },
-  { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
-];
+  address,
+  browser,
+  page as built,
+  line,
+  listed,
+  named,
+  out,
+  refused,
+  said,
+  saidOfSingle,
+  screens,
+  settled,
+  single,
+  staticServer,
+  url,
+  watched,
+} from "./site_setup.mjs";
 
 test("the folder says what it takes, and is small", () => {
   for (const name of named) assert.match(said, new RegExp(`${name} [\\d.]+ MB`));
@@ -73,9 +43,12 @@ test("the folder says what it takes, and is small", () => {
 
 for (const screen of screens) {
   const { width, height } = screen.viewport;
-  test(`${width} x ${height}: a first visit shows a map at once; lab and worked example compute`, async () => {
+  test(`${width} x ${height}: a first visit shows a map at once and says what to try; lab and worked example compute`, async () => {
+    const begun = performance.now();
     const { page, close } = await open(browser, url, screen);
     await ready(page, ".map-box");
+    assert.ok(performance.now() - begun < 10000, "a first visit waits more than 10 seconds");
+    assert.match(await page.textContent("#try-it"), /^Type some letters and press Run: [^.]+\.Train it yourself/);
     assert.ok((await page.textContent("#output")).length > 0);
     await page.click("#view-lab");
     await ready(page, ".lab .picture");
@@ -129,12 +102,6 @@ test("curves of the runs are there; nothing is offered that a tab cannot do", as
   await close();
 });
 
-const line = (run) => `.run[data-run='${run}']`;
-const settled = (page, run) =>
-  page.waitForFunction((l) => document.querySelector(l) && !document.querySelector(`${l} em`), line(run), {
-    timeout: 900000,
-  });
-
 test("a model trained in the tab: maps on the way, kept over a reload, downloaded, the same on the command line", async () => {
   const { page, close } = await open(browser, url, { hash: "#/train" });
   await page.click("text=Train a small reversal model");
@@ -150,6 +117,12 @@ test("a model trained in the tab: maps on the way, kept over a reload, downloade
   qkv("runs", "add", await file.path(), "--root", root);
   const { exact_match } = JSON.parse(readFileSync(join(root, "reverse", "result.json"), "utf8"));
   assert.ok(exact_match >= 0.99, `exact match ${exact_match}`);
+  // The same bits in every program that runs WebAssembly: here a browser and Node.js.
+  const weights = readFileSync(join(root, "reverse", "checkpoints", "00000200", "model.safetensors"));
+  const script = join(built, "..", "qkv.js");
+  const train = fileURLToPath(new URL("../../tests/wasm/train.mjs", import.meta.url));
+  const other = execFileSync(process.execPath, [train, script, join(root, "reverse", "config.json"), "200"]);
+  assert.equal(createHash("sha256").update(weights).digest("hex"), String(other).trim());
   await page.goto(url + hashOf("explore", { m: "reverse", x: "abcdabcd" }));
   await ready(page, ".map-box");
   assert.equal(await page.textContent("#output"), qkv("predict", join(root, "reverse"), "abcdabcd").trim());
@@ -167,7 +140,7 @@ test("a model trained in the tab: maps on the way, kept over a reload, downloade
   await close();
 });
 
-test("a training that is cut short continues when the page is opened again; stop saves; a run trains in one tab at a time", async () => {
+test("a training that is cut short continues when the page is opened again; stop saves", async () => {
   const { page, close } = await open(browser, url, { hash: "#/train" });
   await page.click("text=Train a small reversal model");
   await page.waitForFunction((l) => /step 1\d\d of/.test(document.querySelector(l)?.textContent), line("reverse"), {
@@ -177,11 +150,6 @@ test("a training that is cut short continues when the page is opened again; stop
   await page.waitForFunction((l) => /step \d\d\d of/.test(document.querySelector(l)?.textContent), line("reverse"), {
     timeout: 300000,
   });
-  const other = await page.context().newPage();
-  await other.goto(`${url}#/train`);
-  await other.waitForSelector(line("reverse"));
-  assert.equal(await other.$(`${line("reverse")} em`), null, "another tab trains it too");
-  await other.close();
   await page.click("[aria-label='Stop reverse']");
   await settled(page, "reverse");
   await page.reload();
@@ -189,27 +157,6 @@ test("a training that is cut short continues when the page is opened again; stop
   assert.equal(await page.$(`${line("reverse")} em`), null, "a stopped training went on by itself");
   await close();
 });
-
-/** What `qkv site` says when it refuses. */
-const refused = (...words) => {
-  try {
-    qkv("site", ...words);
-  } catch (e) {
-    return e.stderr;
-  }
-  return "";
-};
-
-/** Watches what a page asks for; pages made of blobs and data ask nobody. */
-function watched(page) {
-  const asked = [];
-  page.context().on("request", (r) => /^(blob|data):/.test(r.url()) || asked.push(r.url()));
-  return asked;
-}
-
-/** Waits until these runs can be chosen: the first is there at once, the others follow. */
-const listed = (page, names) =>
-  page.waitForFunction((all) => all.every((name) => document.querySelector(`#run option[value='${name}']`)), names);
 
 for (const screen of screens) {
   const { width, height } = screen.viewport;
@@ -246,11 +193,11 @@ for (const screen of screens) {
 test("one file says what it takes; another one is replaced, anything else is not", () => {
   assert.match(saidOfSingle, /a course\.html: page [\d.]+ MB, reverse-small [\d.]+ MB, odd [\d.]+ MB\n/);
   const before = readFileSync(single);
-  qkv("site", "--page", page, "--single", single, join(runs, "reverse-small"), join(runs, "odd"));
+  qkv("site", "--page", built, "--single", single, join(runs, "reverse-small"), join(runs, "odd"));
   assert.ok(before.equals(readFileSync(single)), "the same runs give another file");
   const own = join(folder, "own.html");
   writeFileSync(own, "<!doctype html>\n<html lang='en'></html>\n");
-  assert.match(refused("--page", page, "--single", own, join(runs, "odd")), /^qkv: cannot write the site to .*\n$/);
+  assert.match(refused("--page", built, "--single", own, join(runs, "odd")), /^qkv: cannot write the site to .*\n$/);
   assert.match(readFileSync(own, "utf8"), /lang='en'/);
 });
 
@@ -281,16 +228,62 @@ test("text, images and translations train in the tab", async () => {
     ["images", { "train-size": 200, layers: 1, width: 16, epochs: 1 }],
     ["translate", { "generated-size": 200, hidden: 16, embedding: 16, epochs: 1 }],
   ]) {
-    await page.click("#new-training");
-    await page.selectOption("#new-task", task);
-    await page.click(".new-training details summary");
-    for (const [name, value] of Object.entries(settings)) await page.fill(`#new-${name}`, String(value));
+    await newTraining(page, task, settings);
     await page.click("#start-training");
     await page.waitForSelector(line(task));
     await settled(page, task);
     assert.equal(await page.$(`${line(task)} .error`), null, task);
   }
   await close();
+});
+
+/** A new training's form, open at a task. */
+async function newTraining(page, task, settings) {
+  await page.click("#new-training");
+  await page.selectOption("#new-task", task);
+  await page.click(".new-training details summary");
+  for (const [name, value] of Object.entries(settings)) await page.fill(`#new-${name}`, String(value));
+}
+
+test("a pasted text is learnt, kept, and carried by the run that is downloaded", async () => {
+  const { page, close } = await open(browser, url, { hash: "#/train" });
+  const text = "the bold rat sat\non a mat of tin\n".repeat(40);
+  await newTraining(page, "text", { block: 16, layers: 1, width: 16, epochs: 2 });
+  const file = (name, buffer) => ({ name, mimeType: "text/plain", buffer });
+  await page.setInputFiles("#new-text-file", file("picture.txt", Buffer.of(0xff, 0xfe, 0x41)));
+  await page.waitForSelector("text=picture.txt is not a text in UTF-8");
+  await page.setInputFiles("#new-text-file", file("rat.txt", Buffer.from(text)));
+  await page.waitForFunction((t) => document.querySelector("#new-text").value === t, text);
+  await page.fill("#new-text", `${text}the end\n`);
+  await page.click("#start-training");
+  await page.waitForSelector(line("text"));
+  await settled(page, "text");
+  assert.equal(await page.$(`${line("text")} .error`), null);
+  await page.reload();
+  const [got] = await Promise.all([page.waitForEvent("download"), page.click("[aria-label='Download text']")]);
+  const root = join(folder, "texts");
+  qkv("runs", "add", await got.path(), "--root", root);
+  assert.equal(readFileSync(join(root, "text", "data.txt"), "utf8"), `${text}the end\n`);
+  assert.match(qkv("eval", join(root, "text")), /perplexity/);
+  qkv("train", "--resume", join(root, "text"), "--epochs", "3");
+  await page.goto(url + hashOf("explore", { m: "text", x: "the bold" }));
+  await ready(page, ".map-box");
+  // Too short a text is refused in a sentence.
+  await page.goto(`${url}#/train`);
+  await page.click("#new-training");
+  await page.selectOption("#new-task", "text");
+  await page.fill("#new-text", "a");
+  await page.click("#start-training");
+  await page.waitForSelector("text=characters are too few for training");
+  await close();
+});
+
+test("the policy allows no eval, and nothing asks for it", () => {
+  const html = readFileSync(join(out, "index.html"), "utf8");
+  assert.match(html, /Content-Security-Policy" content="default-src 'none'; script-src 'self' 'wasm-unsafe-eval';/);
+  assert.doesNotMatch(html, /'unsafe-eval'/);
+  for (const name of ["app.js", "worker.js"])
+    assert.doesNotMatch(readFileSync(join(out, name), "utf8"), /\beval\(|new Function\b/, name);
 });
 
 test("no run is loaded from elsewhere, and a link to one that is not here says so", async () => {
@@ -301,10 +294,13 @@ test("no run is loaded from elsewhere, and a link to one that is not here says s
 
 test("wrong usage is refused in one line", () => {
   assert.match(refused("--out", out, join(runs, "reverse-small")), /^qkv: .*\.\/run site.*\n$/);
-  assert.match(refused("--page", page, "--out", runs, join(runs, "odd")), /^qkv: cannot write the site to .*\n$/);
-  assert.match(refused("--page", page, "--out", join(folder, "s"), join(runs, "translate-small")), /SentencePiece/);
-  assert.match(refused("--page", page, "--out", join(folder, "s"), join(folder, "nothing")), /^qkv: .*\n$/);
-  assert.match(refused("--page", page, join(runs, "odd")), /^qkv: .*--out DIR or --single FILE\.html\n$/);
-  const both = refused("--page", page, "--out", join(folder, "s"), "--single", join(folder, "s.html"));
+  assert.match(refused("--page", built, "--out", runs, join(runs, "odd")), /^qkv: cannot write the site to .*\n$/);
+  const inputs = join(folder, "lines.txt");
+  writeFileSync(inputs, "abc\n");
+  const lines = refused("--page", built, "--out", join(folder, "s"), "--inputs", inputs, join(runs, "odd"));
+  assert.match(lines, /^qkv: --inputs is for runs that are recorded, and none of these is.*\n$/);
+  assert.match(refused("--page", built, "--out", join(folder, "s"), join(folder, "nothing")), /^qkv: .*\n$/);
+  assert.match(refused("--page", built, join(runs, "odd")), /^qkv: .*--out DIR or --single FILE\.html\n$/);
+  const both = refused("--page", built, "--out", join(folder, "s"), "--single", join(folder, "s.html"));
   assert.match(both, /^qkv: --out and --single cannot be combined\n$/);
 });

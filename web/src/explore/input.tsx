@@ -181,12 +181,26 @@ function InputForm() {
   );
 }
 
-function ExampleList({ examples, pictures = [] }: Examples) {
+/** In place of the form, where only what was recorded can be shown. */
+function RecordedNote() {
+  const problem = failure.value?.field === "model" ? null : failure.value;
+  return (
+    <>
+      <p class="caption" id="recorded">
+        Recorded: this model is not here. Its maps and figures are computed from the queries and keys it had for the
+        inputs below.
+      </p>
+      {problem && <Problem message={problem.message} />}
+    </>
+  );
+}
+
+function ExampleList({ examples, pictures = [], label }: Examples & { label: string }) {
   if (!examples.length) return null;
   const picture = (p: Picture) => <img alt="" width={48} height={48} src={pictureCanvas(p).toDataURL()} />;
   return (
     <div class="examples">
-      <span>Examples</span>
+      <span>{label}</span>
       {examples.map((x, i) => (
         <button
           type="button"
@@ -210,10 +224,10 @@ export function InputPanel({ runs }: { runs: Run[] }) {
   return (
     <aside class="panel input-panel">
       <RunChoice runs={runs} />
-      <CheckpointChoice run={run} />
+      {!run?.recorded && <CheckpointChoice run={run} />}
       <OtherChoice runs={runs} run={run} />
       {problem?.field === "model" && <Problem message={problem.message} />}
-      <InputForm />
+      {run?.recorded ? <RecordedNote /> : <InputForm />}
       {trace.value && (
         <p class="output">
           Output <output id="output">{shown(trace.value.output)}</output>
@@ -225,8 +239,8 @@ export function InputPanel({ runs }: { runs: Run[] }) {
         </p>
       )}
       {trace.value?.samples && <Writing />}
-      {run?.input === "picture" && <Pad onPicture={(input) => update({ input, query: -1 })} />}
-      <ExampleList {...given} />
+      {run?.input === "picture" && !run.recorded && <Pad onPicture={(input) => update({ input, query: -1 })} />}
+      <ExampleList {...given} label={run?.recorded ? "Recorded inputs" : "Examples"} />
     </aside>
   );
 }

@@ -12,10 +12,14 @@ export class Program {
   private readonly waiting = new Map<number, Waiting>();
   private calls = 0;
 
-  /** `runs` as in Start; `begun` is called after each start, before anything else is asked. */
+  /**
+   * `runs` as in Start; `begun` is called after each start, before anything else is asked, `failed` when the worker is
+   * of no more use, with the reason.
+   */
   constructor(
     private readonly runs?: string,
     private readonly begun: () => void = () => {},
+    private readonly failed: (reason: string) => void = () => {},
   ) {}
 
   /** Starts the worker unless it runs. */
@@ -56,7 +60,11 @@ export class Program {
     const worker = new Worker(workerScript());
     this.worker = worker;
     worker.onmessage = ({ data }: MessageEvent<Reply>) => {
-      if ("trouble" in data) return this.end(`The program in this tab failed and was started again: ${data.trouble}.`);
+      if ("trouble" in data) {
+        const reason = `The program in this tab failed and was started again: ${data.trouble}.`;
+        this.end(reason);
+        return this.failed(reason);
+      }
       this.waiting.get(data.id)?.take(data);
       this.waiting.delete(data.id);
     };

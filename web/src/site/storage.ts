@@ -51,6 +51,12 @@ export async function keep(run: string, changes: StoredFile[], training: boolean
   await whole;
 }
 
+/** The runs that are kept. */
+export async function keptRuns(): Promise<Set<string>> {
+  const keys = await done((await open()).transaction(files).objectStore(files).getAllKeys());
+  return new Set((keys as [string, string][]).map(([run]) => run));
+}
+
 /** Every kept file of every run, and the runs whose training was cut short. */
 export async function kept(): Promise<{ files: { run: string; name: string; bytes: ArrayBuffer }[]; cut: string[] }> {
   const db = await open();

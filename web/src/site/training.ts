@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { notice } from "../state";
 import { sitePath } from "./place";
 import { Program } from "./program";
-import { keep, kept, type StoredFile } from "./storage";
+import { keep, kept, keptRuns, type StoredFile } from "./storage";
 import * as tab from "./tab";
 import { beginning, program } from "./tab";
 
@@ -23,16 +23,23 @@ export interface Progress {
 /** How far the trainings of this tab are, by run. */
 export const progress = signal<Record<string, Progress>>({});
 const stopping = new Set<string>();
+/** The runs of the browser's storage that this tab has. */
+const mine = new Set<string>();
 
 const noStorage =
   "This browser keeps nothing for this page: what is trained here is gone when the tab is closed. Download a run to keep it.";
+/** What must be known of the browser's storage, in a sentence. */
+export const storageNote = signal("");
 
-/** Keeps files; where the browser refuses, says so once. */
+/** Keeps files; where the browser refuses, or may clear them later, says so. */
 async function keepOrSay(run: string, changes: StoredFile[], training: boolean): Promise<void> {
+  mine.add(run);
   try {
     await keep(run, changes, training);
+    if (!storageNote.value && !(await navigator.storage?.persist?.().catch(() => false)))
+      storageNote.value = "The browser may clear what it keeps for this page: download a run that must last.";
   } catch {
-    notice.value = noStorage;
+    notice.value = storageNote.value = noStorage;
   }
 }
 
@@ -77,10 +84,10 @@ async function train(run: string): Promise<void> {
   }
 }
 
-/** A run trains in one tab: whoever holds its lock. Returns whether this one does. */
-function trainLocked(run: string): Promise<boolean> {
+/** A run trains in one tab: whoever holds its lock. Returns whether this one does, and works under it. */
+function locked(run: string, work: (run: string) => Promise<void>): Promise<boolean> {
   const alone = () => {
-    void train(run);
+    void work(run);
     return true;
   };
   if (!navigator.locks) return Promise.resolve(alone()); // a host without https: nothing tells tabs from each other
@@ -89,7 +96,7 @@ function trainLocked(run: string): Promise<boolean> {
     const request = navigator.locks.request(`qkv ${sitePath} ${run}`, { ifAvailable: true }, async (lock) => {
       answered = true;
       held(lock !== null);
-      if (lock) await train(run);
+      if (lock) await work(run);
     });
     request.catch(() => answered || held(alone())); // a sandboxed frame: it shares nothing with other tabs
   });
@@ -100,6 +107,28 @@ async function allFiles(run: string): Promise<StoredFile[]> {
   return Promise.all(files.map(async (name) => ({ name, bytes: await program.bytes("qkv_read_file", run, name) })));
 }
 
+/** What other tabs have kept since, into this one: a new run takes none of their names. */
+async function takeKept(): Promise<string[]> {
+  const names = [...(await keptRuns())];
+  if (names.every((run) => mine.has(run))) return [];
+  const { files, cut } = await kept();
+  const fresh = files.filter(({ run }) => !mine.has(run));
+  for (const { run } of fresh) mine.add(run);
+  await Promise.all(fresh.map(({ run, name, bytes }) => program.bytes("qkv_write_file", run, name, bytes)));
+  return cut;
+}
+
+const taken = (run: string) =>
+  program.bytes("qkv_training_state", run, 0, "another tab began a run of this name at the same time; train it again");
+
+/** Keeps a new run, unless another tab was faster with one of that name, and trains it. */
+async function trainNew(run: string): Promise<void> {
+  const others = await keptRuns().catch(() => new Set());
+  if (others.has(run)) return void (await taken(run));
+  await keepOrSay(run, await allFiles(run), true);
+  await train(run);
+}
+
 /** Starts what the routes ordered of the worker that trains. */
 async function followOrders(): Promise<void> {
   for (;;) {
@@ -108,24 +137,24 @@ async function followOrders(): Promise<void> {
     if (!what) return;
     if (what === "stop") stopping.add(run);
     if (what !== "train") continue;
-    await keepOrSay(run, await allFiles(run), true);
-    if (!(await trainLocked(run)))
-      await program.bytes("qkv_training_state", run, 0, "another tab of this browser trains a run of this name");
+    if (!(await locked(run, trainNew))) await taken(run);
   }
 }
 
 /** The kept runs into a program that has just begun, and on with what was cut short when a tab was closed. */
 beginning.give = async () => {
-  const found = await kept().catch(() => null);
-  if (!found) {
-    notice.value = noStorage;
+  mine.clear();
+  const cut = await takeKept().catch(() => null);
+  if (!cut) {
+    notice.value = storageNote.value = noStorage;
     return;
   }
-  await Promise.all(found.files.map(({ run, name, bytes }) => program.bytes("qkv_write_file", run, name, bytes)));
-  for (const run of found.cut) {
+  for (const run of cut) {
     await program.bytes("qkv_training_state", run, 1, "");
-    const here = run in progress.value; // the program that answers was started again under a training
-    if (!here && !(await trainLocked(run))) await program.bytes("qkv_training_state", run, 0, "");
+    // The program that answers may have been started again under a training.
+    if (run in progress.value || (await locked(run, train))) continue;
+    await program.bytes("qkv_training_state", run, 0, "");
+    notice.value = `Another tab of this browser trains ${run}; here it stays as it was when this page was opened.`;
   }
 };
 
@@ -134,6 +163,7 @@ export const archiveOf = (run: string): Promise<ArrayBuffer> => program.bytes("q
 
 /** Adds the run of a .tar file and keeps it. Returns its id. */
 export async function addArchive(file: File): Promise<string> {
+  await takeKept().catch(() => []);
   const { id } = await program.json<{ id: string }>("qkv_add_run", file.name, await file.arrayBuffer());
   await keepOrSay(id, await allFiles(id), false);
   return id;
@@ -141,6 +171,7 @@ export async function addArchive(file: File): Promise<string> {
 
 /** fetch() for the routes in this tab, and then what the request ordered of the worker that trains. */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  if (init.method === "POST" && path === "/api/runs") await takeKept().catch(() => []);
   const response = await tab.ask(path, init);
   if (init.method && path.startsWith("/api/runs")) await followOrders();
   return response;

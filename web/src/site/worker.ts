@@ -6,6 +6,7 @@ interface Program {
   HEAPU8: Uint8Array;
   _malloc(bytes: number): number;
   _free(at: number): void;
+  _qkv_exhausted(): number;
   [name: `_qkv_${string}`]: (...values: number[]) => number;
 }
 declare function createQkv(options: { wasmBinary: ArrayBuffer }): Promise<Program>;
@@ -36,7 +37,9 @@ function call(program: Program, name: string, values: Call["values"]): Answer {
   const text = program._qkv_answer_type();
   const type = decoder.decode(program.HEAPU8.slice(text, program.HEAPU8.indexOf(0, text)));
   const at = program._qkv_answer_body();
-  return { status, type, body: program.HEAPU8.slice(at, at + program._qkv_answer_bytes()).buffer };
+  const body = program.HEAPU8.slice(at, at + program._qkv_answer_bytes());
+  if (program._qkv_exhausted()) throw new Error(JSON.parse(decoder.decode(body)).error);
+  return { status, type, body: body.buffer };
 }
 
 /** A file of the site. */

@@ -7,6 +7,7 @@ import { dataSets, runs, start } from "../runs";
 import { Select } from "../select";
 import { isSite } from "../site/place";
 import { update } from "../state";
+import { PastedText } from "./pasted_text";
 
 const tasks = signal<TaskInfo[]>([]);
 /** The run that was just started: its line in the list takes the focus. */
@@ -71,8 +72,9 @@ interface Order {
   settings: Record<string, string>;
   data: string;
   from: string;
+  text: string;
 }
-const empty: Order = { settings: {}, data: "", from: "" };
+const empty: Order = { settings: {}, data: "", from: "", text: "" };
 
 /** What else there is to begin with: data that the server offers, weights of a run of the same task. */
 function Sources({ task, order, change }: { task: string; order: Order; change: (o: Partial<Order>) => void }) {
@@ -90,6 +92,7 @@ function Sources({ task, order, change }: { task: string; order: Order; change: 
           />
         </label>
       )}
+      {isSite && task === "text" && <PastedText text={order.text} onChange={(text) => change({ text })} />}
       {!isSite && earlier.length > 0 && (
         <label class="control">
           <span class="name">weights to begin with</span>
@@ -131,9 +134,9 @@ export function NewTraining() {
   const submit = async (e: Event) => {
     e.preventDefault();
     setBusy(true);
-    const { settings, data, from } = order;
+    const given = Object.entries({ data: order.data, from: order.from, text: order.text }).filter(([, value]) => value);
     try {
-      await begin(start({ task: task.name, settings, ...(data ? { data } : {}), ...(from ? { from } : {}) }));
+      await begin(start({ task: task.name, settings: order.settings, ...Object.fromEntries(given) }));
       setProblem("");
       setOpen(false);
     } catch (error) {

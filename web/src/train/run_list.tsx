@@ -5,7 +5,7 @@ import { seriesColor } from "../colors";
 import { type Group, grouped, nameIn, readOnly, refresh, startSmall } from "../runs";
 import { save } from "../save/files";
 import { isSite } from "../site/place";
-import { addArchive, archiveOf, progress } from "../site/training";
+import { addArchive, archiveOf, progress, storageNote } from "../site/training";
 import { update } from "../state";
 import { begin, fresh, NewTraining } from "./new_training";
 import { failure } from "./records";
@@ -155,6 +155,11 @@ export function RunList({ runs, chosen }: { runs: Run[]; chosen: string[] }) {
           </button>
           <NewTraining />
         </>
+      )}
+      {storageNote.value && (
+        <p class="caption" id="storage-note">
+          {storageNote.value}
+        </p>
       )}
       {isSite ? (
         <AddRun />
