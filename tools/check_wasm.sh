@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check_wasm.sh: builds the WebAssembly build's tests and runs them under Node.js: kernels (attention's case table among
-# them), tensors, ops and files; then the lab against the program's.
+# them), tensors, ops and files; the fuzzers' seeds, cut short and changed; then the lab against the program's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . tools/setup.sh
@@ -16,4 +16,5 @@ run kernels "*Thread*:*NeedLittleMemory:SimdTarget.PortableFallbackIsListed"
 run ops "*Thread*"
 # The tab's file system is memory: no limits on files, no other processes, no links.
 run io "*Pipe*:*Lock*:File.WriteErrors*:File.WhatIsThereStays:File.WhatAKilled*:Folder.FailureKeeps*:Folder.Leftovers*:AppendFile.Continues*"
+node --no-experimental-fetch build/wasm/tests/test_fuzz_seeds.js
 node tests/wasm/lab_test.mjs build/wasm/qkv.js build/release/qkv

@@ -99,6 +99,10 @@ test("curves of the runs are there; nothing is offered that a tab cannot do", as
   await page.selectOption("#new-task", "reverse");
   assert.equal(await page.$("#new-from"), null);
   assert.equal(await page.$("text=server"), null);
+  await page.selectOption("#new-task", "translate");
+  await page.click(".new-training details summary");
+  const kinds = await page.$$eval("#new-tokenizer option", (all) => all.map((o) => o.value));
+  assert.deepEqual(kinds, ["word", "char"]);
   await close();
 });
 

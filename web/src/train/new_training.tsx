@@ -33,6 +33,10 @@ interface FieldProps {
   onChange: (value: string | undefined) => void;
 }
 
+/** What may be chosen here: a tab has no SentencePiece. */
+const choicesOf = ({ name, choices = [] }: Setting): string[] =>
+  isSite && name === "tokenizer" ? choices.filter((c) => c === "word" || c === "char") : choices;
+
 function SettingField({ setting: s, value, onChange }: FieldProps) {
   const id = `new-${s.name}`;
   const now = value ?? s.value;
@@ -50,7 +54,7 @@ function SettingField({ setting: s, value, onChange }: FieldProps) {
       )}{" "}
       <span class="name">{s.name}</span>
       {s.kind === "choice" && (
-        <Select id={id} value={now} options={(s.choices ?? []).map((c) => [c, c] as const)} onChange={set} />
+        <Select id={id} value={now} options={choicesOf(s).map((c) => [c, c] as const)} onChange={set} />
       )}
       {(number || s.kind === "text") && (
         <input
