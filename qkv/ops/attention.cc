@@ -1,6 +1,8 @@
 // The attention op: checks, the call into the kernels, and what backward keeps (q, k, v, out and one number per row).
 #include "qkv/ops/attention.h"
 
+#include <algorithm>
+
 #include "qkv/base/budget.h"
 #include "qkv/ops/attention_inputs.h"
 #include "qkv/ops/attention_pass.h"
@@ -31,6 +33,29 @@ ScoreRule settled(const ScoreRule& rule) {
   return r;
 }
 
+// How many keys a row of a mask shows, when they stand before those it hides; -1 when they do not.
+int64_t length_of(const uint8_t* row, int64_t keys) {
+  const uint8_t* const end = std::find(row, row + keys, 0);
+  return std::all_of(end, row + keys, [](uint8_t seen) { return seen == 0; }) ? end - row : -1;
+}
+
+// A mask that only pads, one row of keys for each sequence or for all, as lengths: the kernels then leave out what is
+// hidden in place of computing it.
+void pad_by_lengths(ScoreRule& rule, const AttentionDims& n) {
+  if (!rule.mask.defined() || !rule.key_lens.empty() || rule.mask.shape.rank() == 0) return;
+  const Shape& shape = rule.mask.shape;
+  const int64_t keys = shape[-1], rows = shape.rank() == 4 ? shape[0] : 1;
+  if (keys < 1 || keys > n.Lk || (keys == 1 && n.Lk > 1) || (rows != 1 && rows != n.B) || shape.numel() != rows * keys)
+    return;
+  std::vector<int64_t> lens;
+  for (int64_t b = 0; b < n.B; ++b) {
+    lens.push_back(length_of(rule.mask.values->data() + (rows == 1 ? 0 : b * keys), keys));
+    if (lens.back() < 0) return;
+  }
+  rule.key_lens = std::move(lens);
+  rule.mask = {};
+}
+
 }  // namespace
 
 BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape) {
@@ -42,11 +67,12 @@ BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape) {
 
 AttentionPass::AttentionPass(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const ScoreRule& rule_in) {
   check_defined(kOp, v_in);
-  dims_of(q_in, k_in, v_in, rule_in);
+  const AttentionDims n = dims_of(q_in, k_in, v_in, rule_in);
   q = rows_dense(q_in);
   k = rows_dense(k_in);
   v = rows_dense(v_in);
   rule = settled(rule_in);
+  pad_by_lengths(rule, n);
 }
 
 void AttentionPass::forward(bool keep_lse) {

@@ -65,6 +65,11 @@ void check_rule(const ScoreRule& rule, const AttentionDims& n) {
     shape_error(kOp, std::to_string(rule.key_lens.size()) + " valid lengths for B=" + std::to_string(n.B) +
                          ", Lq=" + std::to_string(n.Lq) + "; expected B or B·Lq");
   }
+  for (const int64_t length : rule.key_lens) {
+    if (length < 0 || length > n.Lk) {
+      shape_error(kOp, "valid length " + std::to_string(length) + " outside [0, " + std::to_string(n.Lk) + "]");
+    }
+  }
   if (rule.scale && !std::isfinite(*rule.scale)) throw ConfigError("[attention] scale must be a finite number");
   if (!(rule.softcap >= 0) || !std::isfinite(rule.softcap)) throw ConfigError("[attention] softcap must be at least 0");
   if (!(rule.dropout >= 0 && rule.dropout < 1)) throw ConfigError("[attention] dropout must be in [0, 1)");

@@ -8,6 +8,7 @@
 #include "qkv/base/error.h"
 #include "qkv/core/grad_check.h"
 #include "qkv/ops/attention.h"
+#include "qkv/ops/attention_pass.h"
 #include "qkv/ops/ops.h"
 
 namespace qkv {
@@ -209,6 +210,40 @@ TEST(AttentionOp, ScoresAndStatisticsOnRequest) {
   }
 }
 
+TEST(AttentionOp, AMaskThatOnlyPadsIsTakenAsLengths) {
+  const Tensor q = random({2, 2, 6, 4}, 1), k = random({2, 2, 5, 4}, 2), v = random({2, 2, 5, 4}, 3);
+  const auto lengths = [&](std::vector<uint8_t> values, const Shape& shape) {
+    const AttentionPass pass(q, k, v, {.mask = bool_mask(std::move(values), shape)});
+    EXPECT_EQ(pass.rule.mask.defined(), pass.rule.key_lens.empty());
+    return pass.rule.key_lens;
+  };
+  using Lengths = std::vector<int64_t>;
+  EXPECT_EQ(lengths({1, 1, 1, 0, 0, 1, 1, 1, 1, 1}, {2, 1, 1, 5}), (Lengths{3, 5}));
+  EXPECT_EQ(lengths({0, 0, 0, 0, 0, 1, 0, 0, 0, 0}, {2, 1, 1, 5}), (Lengths{0, 1}));
+  EXPECT_EQ(lengths({1, 1, 1, 0, 0}, {5}), (Lengths{3, 3}));
+  EXPECT_EQ(lengths({1, 1, 0}, {1, 1, 3}), (Lengths{2, 2}));  // keys beyond a shorter mask are hidden
+  EXPECT_EQ(lengths({0, 1, 1, 1, 1}, {5}), Lengths{});
+  EXPECT_EQ(lengths({1, 1, 0, 0, 0, 1, 0, 1, 0, 0}, {2, 1, 1, 5}), Lengths{});
+  EXPECT_EQ(lengths({1}, {1}), Lengths{});                                   // one for all keys
+  EXPECT_EQ(lengths({1, 1, 1, 0, 0, 1, 1, 1, 1, 1}, {2, 1, 5}), Lengths{});  // one for each head
+
+  // The same written out for every query stays a mask, and gives the same bits.
+  std::vector<uint8_t> padding = {1, 1, 1, 0, 0, 1, 1, 1, 1, 1}, wide;
+  for (int64_t row = 0; row < 2 * 6; ++row) {
+    const auto first = padding.begin() + row / 6 * 5;
+    wide.insert(wide.end(), first, first + 5);
+  }
+  const auto both = [&](const ScoreRule& rule) {
+    std::vector<Tensor> leaves;
+    for (const Tensor& t : {q, k, v}) leaves.push_back(t.clone().set_requires_grad(true));
+    const Tensor out = attention(leaves[0], leaves[1], leaves[2], rule);
+    out.backward(random(out.shape(), 4));
+    return std::vector{out.to_vector(), leaves[0].grad().to_vector(), leaves[1].grad().to_vector(),
+                       leaves[2].grad().to_vector()};
+  };
+  EXPECT_EQ(both({.mask = bool_mask(padding, {2, 1, 1, 5})}), both({.mask = bool_mask(wide, {2, 1, 6, 5})}));
+}
+
 TEST(AttentionOp, CacheEqualsRecomputing) {
   const Tensor q = random({1, 2, 6, 4}, 1), k = random({1, 2, 6, 4}, 2), v = random({1, 2, 6, 4}, 3);
   const Tensor all = attention(q, k, v, {.causal = true});
@@ -243,6 +278,12 @@ TEST(AttentionOp, ErrorsSayWhatIsWrong) {
               attention(q, k8, v, {.key_lens = {1, 2, 3}});
             }),
             "[attention] 3 valid lengths for B=2, Lq=3; expected B or B·Lq");
+  for (const int64_t length : {-1, 6}) {
+    EXPECT_EQ(message([&] {
+                attention(q, k8, v, {.key_lens = {5, length}});
+              }),
+              "[attention] valid length " + std::to_string(length) + " outside [0, 5]");
+  }
   EXPECT_EQ(message([&] { attention(q, k8, v, {.dropout = 1}); }), "[attention] dropout must be in [0, 1)");
 }
 
