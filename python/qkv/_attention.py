@@ -50,7 +50,7 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool = False, scale: Opti
     causal: query i sees the keys j ≤ i + offset.
     scale: factor of q·k; 1/√D when None.
     mask: booleans that broadcast to [B, H, Lq, Lk]; True where the key takes part.
-    valid_lens: how many keys there are, [B] or [B, Lq].
+    valid_lens: how many keys there are, [B] or [B, Lq], each from 0 to Lk.
     window: n or (left, right), None for no limit: keys from i + offset - left to i + offset + right.
     bias: numbers added to the scores, broadcast like the mask.
     softcap: c, a score z becomes c·tanh(z/c).

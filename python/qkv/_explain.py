@@ -43,9 +43,15 @@ def explain(x: Optional[Array] = None, *, q: Optional[Array] = None, k: Optional
             offset: Union[int, Numbers] = 0) -> Explanation:
     """Attention on small matrices with every step: explain(q=[[1, 0]], k=[[1, 0], [0, 1]], v=[[10], [20]]).
 
-    x [L, C]: tokens, queries, keys and values unless q, k, v are given; w_q, w_k, w_v [C, H·D], w_o [H·Dv, C]:
-    projections. Without matrices a built-in example: "query", "self" or "heads". d_out: gradient of the output, ones
-    when None. The rest as for attention().
+    Without matrices the built-in example: "query", "self" or "heads". Other arguments as for attention().
+
+    x: tokens [L, C]; they are queries, keys and values unless q, k, v are given.
+    q, k, v: [Lq, C], [Lk, C], [Lk, Cv].
+    w_q, w_k, w_v, w_o: projections [C, H·D], [C, H·D], [Cv, H·Dv], [H·Dv, C].
+    heads: H.
+    example: which built-in one.
+    d_out: gradient of the output [Lq, H·Dv]; ones when None.
+    backward: with the gradients.
     """
     given = dict(x=x, q=q, k=k, v=v, w_q=w_q, w_k=w_k, w_v=w_v, w_o=w_o, heads=heads, example=example, d_out=d_out,
                  backward=backward)

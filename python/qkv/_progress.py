@@ -6,6 +6,8 @@ import html
 import sys
 from typing import Any, Callable, Dict, Iterator, Optional, Union
 
+from qkv import _qkv
+
 
 def _in_notebook() -> bool:
     shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
@@ -91,8 +93,10 @@ def watcher_of(progress: Union[bool, Callable[[Dict[str, Any]], None]]) -> Itera
     """What the extension module talks to while it trains: None for progress=False."""
     if progress is False or progress is None:
         yield None
-    elif progress is not True:
+    elif callable(progress):
         yield _Watcher(progress)
+    elif progress is not True:
+        raise _qkv.DTypeError("progress must be True, False or a function, not " + type(progress).__name__)
     else:
         bar: Union[_Notebook, _Terminal] = _Notebook() if _in_notebook() else _Terminal()
         try:

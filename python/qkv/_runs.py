@@ -42,8 +42,11 @@ class Trace:
     """One input run through a model: tokens read and written, and where each layer looked."""
 
     def __init__(self, input: str, source: List[str], target: List[str], output: str, attention: List[Attention]):
-        self.input, self.source, self.target, self.output = input, source, target, output
-        self.attention = attention
+        self.input: str = input
+        self.source: List[str] = source  # tokens read
+        self.target: List[str] = target  # tokens written
+        self.output: str = output
+        self.attention: List[Attention] = attention  # every site and layer
 
     @property
     def sites(self) -> List[str]:
@@ -81,7 +84,7 @@ class Run:
     """A trained run. Use one object from one thread at a time."""
 
     def __init__(self, path: str, weights: str = ""):
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         self._run = _qkv.open_run(self.path, weights)
 
     @property
@@ -125,12 +128,22 @@ class Run:
                 top_k: int = 0, top_p: float = 1.0, seed: int = 1) -> Any:
         """The best answer to one input, or to each of several, which are computed together.
 
-        beam: hypotheses kept, 1 is greedy; n_best: answers for each input, as a list, best first; align: also which
-        source word each target word looked at; sample: draw tokens, as temperature, top_k, top_p and seed say, for
-        tasks that continue a text.
+        beam: hypotheses kept; 1 is greedy.
+        n_best: answers for each input, as a list, best first.
+        length_penalty: α, hypotheses are ranked by log probability / ((5 + length) / 6)^α.
+        max_length: tokens of an answer; 0 is the task's own limit.
+        align: also which source word each target word looked at.
+        sample: draw tokens, as temperature, top_k, top_p and seed say; for tasks that continue a text.
+        temperature: the scores are divided by it.
+        top_k: only the k likeliest tokens are drawn; 0 is all.
+        top_p: of those, the fewest that together have this probability.
+        seed: decides what is drawn.
         """
         one = isinstance(inputs, (str, os.PathLike))
-        texts = [os.fspath(inputs)] if one else [os.fspath(text) for text in inputs]
+        try:
+            texts = [os.fspath(text) for text in ([inputs] if one else inputs)]
+        except TypeError:
+            raise _qkv.DTypeError("inputs must be a text, or several of them") from None
         options = dict(beam=beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length, align=align,
                        sample=sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         answers = [[Prediction(*p) for p in best] for best in self._run.predict(texts, options)]
@@ -177,9 +190,11 @@ Progress = Union[bool, Callable[[Dict[str, Any]], None]]
 def train(task: str = "", *, out: str = "", resume: str = "", progress: Progress = True, **settings: Any) -> Run:
     """Trains a task's model as `qkv train` does, to the same bytes, and opens the run.
 
-    task: see tasks(); settings are the options of `qkv train TASK --help`, with _ for -: train("reverse",
-    attention="dot", epochs=10). out: the run's folder, runs/TASK-ATTENTION by default. resume: continue this run; only
-    epochs and steps can change. progress: a bar (True), nothing (False), or a function that gets a dict now and then.
+    task: see tasks().
+    settings: the options of `qkv train TASK --help`, with _ for -: train("reverse", attention="dot", epochs=10).
+    out: the run's folder, runs/TASK-ATTENTION by default.
+    resume: continue this run; only epochs and steps can change.
+    progress: a bar (True), nothing (False), or a function that gets a dict now and then.
 
     Ctrl-C finishes the update, saves, and raises KeyboardInterrupt with the call that continues.
     """
@@ -192,8 +207,8 @@ class Comparison:
     """Several mechanisms trained under the same seeds."""
 
     def __init__(self, folder: str, result: Dict[str, Any]):
-        self.path = folder
-        self.result = result
+        self.path: str = folder
+        self.result: Dict[str, Any] = result  # compare.json
 
     @property
     def runs(self) -> Dict[str, Run]:
@@ -214,13 +229,17 @@ class Comparison:
         return _report(self.path)
 
 
-def compare(task: str, *, attention: Sequence[str] = ("none", "dot"), seeds: int = 1, out: str = "",
+def compare(task: str, *, attention: Union[str, Sequence[str]] = ("none", "dot"), seeds: int = 1, out: str = "",
             progress: Progress = True, **settings: Any) -> Comparison:
     """Trains one model for each attention mechanism, under one seed or several, as `qkv compare` does.
 
-    Where `out` holds a comparison already, what it lacks is trained.
+    attention: names of mechanisms.
+    seeds: how many, one run each.
+    out: the folder, runs/compare-TASK by default; where it holds a comparison already, what it lacks is trained.
+    progress: as for train().
+    settings: as for train().
     """
-    mechanisms = [attention] if isinstance(attention, str) else list(attention)
+    mechanisms = list(attention) if isinstance(attention, (list, tuple)) else [attention]
     with watcher_of(progress) as watcher:
         folder, result = _qkv.compare(task, mechanisms, seeds, _pairs(settings), os.fspath(out), watcher)
     return Comparison(folder, json.loads(result))
@@ -236,10 +255,18 @@ class LabResult:
 
     def __init__(self, run: Any):
         self._run = run
-        self.name, self.claim, self.formula, self.notes = run.name, run.claim, run.formula, run.notes
-        self.at, self.quantity = run.at, run.quantity
-        self.predicted, self.measured, self.tolerance = run.predicted, run.measured, run.tolerance
-        self.row_agrees, self.agrees, self.verdict = run.row_agrees, run.agrees, run.verdict
+        self.name: str = run.name
+        self.claim: str = run.claim
+        self.formula: str = run.formula
+        self.notes: List[str] = run.notes
+        self.at: List[str] = run.at  # where: the setting of a row
+        self.quantity: List[str] = run.quantity  # what a row is about
+        self.predicted: NDArray[Any] = run.predicted
+        self.measured: NDArray[Any] = run.measured
+        self.tolerance: NDArray[Any] = run.tolerance
+        self.row_agrees: NDArray[Any] = run.row_agrees  # |predicted - measured| within the tolerance
+        self.agrees: bool = run.agrees
+        self.verdict: str = run.verdict
 
     def __repr__(self) -> str:
         return self._run.text()

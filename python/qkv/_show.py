@@ -106,7 +106,10 @@ def view_of(title: str, layers: Sequence[Attention]) -> AttentionView:
 def _labels(tokens: Optional[Sequence[str]], count: int, what: str) -> List[str]:
     if tokens is None:
         return [str(i) for i in range(count)]
-    labels = [str(token) for token in tokens]
+    try:
+        labels = [str(token) for token in tokens]
+    except TypeError:
+        raise _qkv.DTypeError(f"tokens must be a list of texts, not {type(tokens).__name__}") from None
     if len(labels) != count:
         raise _qkv.ShapeError(f"[show] {len(labels)} tokens for {count} {what}")
     return labels
@@ -143,8 +146,10 @@ def show(weights: Any, tokens: Optional[Sequence[str]] = None, keys: Optional[Se
     """The attention of any model: weights [layers, heads, queries, keys], from Hugging Face or anywhere.
 
     weights: an array, a tensor, or a list of them with one for each layer, such as output.attentions of a batch of one;
-    [heads, queries, keys] is one layer, [queries, keys] one head. tokens: of the queries, and of the keys unless `keys`
-    are given. NaN is a masked cell.
+    [heads, queries, keys] is one layer, [queries, keys] one head. NaN is a masked cell.
+    tokens: of the queries, and of the keys unless those are given; numbers when None.
+    keys: the tokens of the keys.
+    title: above the map.
     """
     array = _array(weights)
     rows, columns = array.shape[2:]

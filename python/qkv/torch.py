@@ -14,8 +14,14 @@ from qkv import _qkv
 
 __all__ = ["attention", "scaled_dot_product_attention", "sdpa"]
 
-_qkv.know_torch(torch)
+# The function in C behind torch.utils.dlpack.from_dlpack, which asks more of what it gets.
+_qkv.know_torch(torch, getattr(torch._C, "_from_dlpack", torch.utils.dlpack.from_dlpack))
 _CONVERTED = (torch.float16, torch.bfloat16)  # to float32 at the border, and back
+
+
+# Rules of the two calls that most models make, read once.
+_PLAIN = {causal: _qkv.Rule((causal, None, None, None, None, None, None, 0.0, 0, "softmax", "scaled-dot", None, 0, None,
+                             None)) for causal in (False, True)}
 
 
 class _Attention(torch.autograd.Function):
@@ -23,9 +29,9 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, q, k, v, bias, additive, rule):
-        out, lse = map(torch.from_numpy, _qkv.forward((q, k, v, bias, additive), rule))
+        out, ctx.rows = _qkv.forward((q, k, v, bias, additive), rule, True)
         ctx.rule = rule
-        ctx.save_for_backward(q, k, v, bias, additive, out, lse)  # torch then notices when one is changed in place
+        ctx.save_for_backward(q, k, v, bias, additive, out)  # torch then notices when one is changed in place
         return out
 
     @staticmethod
@@ -34,12 +40,22 @@ class _Attention(torch.autograd.Function):
 
 
 def _backward(ctx: Any, d_out: Tensor) -> Tuple[Optional[Tensor], ...]:
-    saved = ctx.saved_tensors
-    grads = _qkv.backward(d_out, saved[:5], saved[5:], ctx.rule, ctx.needs_input_grad[:5])
-    return (*(None if g is None else torch.from_numpy(g) for g in grads), None)
+    return _qkv.backward(d_out, ctx.saved_tensors, ctx.rows, ctx.rule, ctx.needs_input_grad)
 
 
 _backward_once = torch.autograd.function.once_differentiable(_backward)  # with create_graph=True
+
+
+def _attend(inputs: Tuple[Any, ...], rule: _qkv.Rule) -> Tensor:
+    """Attention of q, k, v, bias, additive, in float32 where they are narrower."""
+    dtype = getattr(inputs[0], "dtype", None)
+    if dtype in _CONVERTED:
+        return _attend(tuple(None if t is None else t.float() for t in inputs), rule).to(dtype)
+    if torch.is_grad_enabled():
+        for t in inputs:
+            if getattr(t, "requires_grad", False):
+                return _Attention.apply(*inputs, rule)
+    return _qkv.forward(inputs, rule, False)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: Optional[float] = None,
@@ -53,22 +69,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, scale: O
     """
     rule = _qkv.Rule((causal, scale, mask, valid_lens, window, None, softcap, dropout, seed, normaliser, score,
                       None if additive is None else additive.detach(), offset, q_offsets, k_offsets))
-    inputs = (q, k, v, bias, additive)
-    if getattr(q, "dtype", None) in _CONVERTED:
-        inputs = tuple(None if t is None else t.float() for t in inputs)
-    if torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in inputs):
-        out = _Attention.apply(*inputs, rule)
-    else:
-        out = torch.from_numpy(_qkv.forward(inputs, rule)[0])
-    return out.to(q.dtype) if inputs[0] is not q else out
-
-
-def _four_axes(t: Tensor) -> Tensor:
-    """[…, L, D] as [B, H, L, D]: missing axes are 1, more than two before L and D become one batch."""
-    axes = t.dim()
-    if axes == 4:
-        return t
-    return t.flatten(0, axes - 4) if axes > 4 else t.reshape((1,) * (4 - axes) + tuple(t.shape))
+    return _attend((q, k, v, bias, additive), rule)
 
 
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor] = None,
@@ -82,6 +83,48 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     if is_causal and attn_mask is not None:
         raise _qkv.ConfigError("scaled_dot_product_attention: attn_mask and is_causal cannot be combined")
+    try:
+        shape = query.shape
+        plain = len(shape) == 4 and shape[:2] == key.shape[:2] == value.shape[:2] and 0 not in shape
+    except AttributeError:
+        raise _qkv.DTypeError("query, key and value must be tensors of torch") from None
+    if not plain:
+        return _sdpa_of_any_axes(query, key, value, enable_gqa, attn_mask, dropout_p, is_causal, scale)
+    if attn_mask is None and scale is None and dropout_p == 0 and is_causal in _PLAIN:
+        return _attend((query, key, value, None, None), _PLAIN[is_causal])
+    return _sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+def _sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool,
+          scale: Optional[float]) -> Tensor:
+    """query [B, H, L, E], key [B, Hkv, S, E], value [B, Hkv, S, Ev] → [B, H, L, Ev]."""
+    mask = bias = None
+    if attn_mask is not None:
+        attn_mask = _narrowed(attn_mask, (*query.shape[:-1], key.shape[-2]))
+        if attn_mask.dtype == torch.bool:
+            mask = attn_mask
+        else:
+            bias = attn_mask.to(query.dtype)
+    seed = _seed() if dropout_p > 0 else 0
+    rule = _qkv.Rule((is_causal, scale, mask, None, None, None, None, dropout_p, seed, "softmax", "scaled-dot", None, 0,
+                      None, None))
+    return _attend((query, key, value, bias, None), rule)
+
+
+def _narrowed(mask: Tensor, shape: Tuple[int, ...]) -> Tensor:
+    """A mask that broadcasts to [B, H, L, S] as qkv takes it: one number for an axis on which all are the same."""
+    # qkv would hide the keys beyond a shorter mask; torch has no such rule.
+    if mask.dim() == 0 or mask.shape[-1] != shape[-1]:
+        mask = mask.expand(shape)
+    if mask.requires_grad or 0 not in mask.stride():
+        return mask
+    mask.expand(shape)  # torch's own error where it does not fit
+    return mask[tuple(slice(0, 1) if step == 0 else slice(None) for step in mask.stride())]
+
+
+def _sdpa_of_any_axes(query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool, attn_mask: Optional[Tensor],
+                      *rest: Any) -> Tensor:
+    """Shapes that broadcast, fewer or more axes, grouped heads, nothing at all."""
     axes, own = query.dim(), 3 if enable_gqa else 2  # own: axes that do not broadcast
     if min(axes, key.dim(), value.dim()) < own:
         heads = ("H, ", "Hkv, ", "Hkv, ") if enable_gqa else ("",) * 3
@@ -96,19 +139,18 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if enable_gqa and key.shape[-3] != value.shape[-3]:  # torch repeats each by itself
         heads = query.shape[-3]
         key, value = (t.repeat_interleave(heads // max(1, t.shape[-3]), -3) for t in (key, value))
-    mask = bias = None
-    if attn_mask is not None:
-        # qkv would hide the keys beyond a shorter mask; torch has no such rule.
-        if axes > 4 or attn_mask.dim() == 0 or attn_mask.shape[-1] != key.shape[-2]:
-            attn_mask = _four_axes(attn_mask.expand(*query.shape[:-1], key.shape[-2]))
-        if attn_mask.dtype == torch.bool:
-            mask = attn_mask
-        else:
-            bias = attn_mask.to(query.dtype)
-    seed = _seed() if dropout_p > 0 else 0
-    out = attention(_four_axes(query), _four_axes(key), _four_axes(value), causal=is_causal, scale=scale, mask=mask,
-                    bias=bias, dropout=dropout_p, seed=seed)
+    if attn_mask is not None and axes > 4:
+        attn_mask = _four_axes(attn_mask.expand(*query.shape[:-1], key.shape[-2]))
+    out = _sdpa(_four_axes(query), _four_axes(key), _four_axes(value), attn_mask, *rest)
     return out if axes == 4 else out.reshape(*query.shape[:-1], value.shape[-1])
+
+
+def _four_axes(t: Tensor) -> Tensor:
+    """[…, L, D] as [B, H, L, D]: missing axes are 1, more than two before L and D become one batch."""
+    axes = t.dim()
+    if axes == 4:
+        return t
+    return t.flatten(0, axes - 4) if axes > 4 else t.reshape((1,) * (4 - axes) + tuple(t.shape))
 
 
 def _seed() -> int:

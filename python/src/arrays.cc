@@ -18,7 +18,7 @@ std::string dtype_text(const py::array& a) { return py::str(py::object(a.dtype()
 std::string type_name(const py::object& object) { return Py_TYPE(object.ptr())->tp_name; }
 
 // The object as a NumPy array without a copy: itself, by DLPack, by the buffer protocol or by __array__.
-py::array array_of(const py::object& object, const char* name) {
+py::array array_of(const py::object& object, const char* name, const char* expected) {
   if (py::isinstance<py::array>(object)) return py::reinterpret_borrow<py::array>(object);
   if (is_torch_tensor(object)) return array_of_torch(object, name);
   if (py::hasattr(object, "__dlpack__")) return array_from_dlpack(object, name);
@@ -27,7 +27,7 @@ py::array array_of(const py::object& object, const char* name) {
     if (made) return made;
     PyErr_Clear();
   }
-  dtype_error(std::string(name) + " is a " + type_name(object) + kExpected + "; np.asarray makes one");
+  dtype_error(std::string(name) + " is a " + type_name(object) + expected + "; np.asarray makes one");
 }
 
 bool aligned(const py::array& a) {
@@ -64,7 +64,7 @@ Tensor Borrowed::tensor(const py::object& object, const char* name) {
       return t;
     }
   }
-  py::array a = array_of(object, name);
+  py::array a = array_of(object, name, kExpected);
   const bool single = py::isinstance<py::array_t<float>>(a);
   if (!single && !py::isinstance<py::array_t<double>>(a)) {
     if (a.dtype().kind() != 'f' || a.itemsize() != 2) {
@@ -119,7 +119,7 @@ std::vector<int64_t> whole_numbers(const py::object& object, const char* name) {
 
 BoolMask mask_of(const py::object& object) {
   if (object.is_none()) return {};
-  const py::array a = array_of(object, "mask");
+  const py::array a = array_of(object, "mask", "; expected an array of booleans");
   if (a.dtype().kind() != 'b') {
     dtype_error("mask has dtype " + dtype_text(a) +
                 "; expected booleans, true where the key takes part (numbers that are added to the scores are bias)");

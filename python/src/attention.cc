@@ -10,6 +10,7 @@
 #include "qkv/ops/attention_pass.h"
 #include "qkv/ops/ops.h"
 #include "rule.h"
+#include "torch_tensors.h"
 
 namespace qkv::python {
 namespace {
@@ -78,6 +79,7 @@ struct Call {
   py::array result(const Tensor& t, bool heads = false) const {
     return to_numpy(with_axes_of_q(t, rank, heads, packed()), arrays.half());
   }
+  py::object tensor_of_result(const Tensor& t) const { return to_torch(with_axes_of_q(t, rank, false, packed())); }
 };
 
 py::array attend(const py::object& q, const py::object& k, const py::object& v, const py::tuple& rule) {
@@ -97,31 +99,26 @@ AttentionPass pass_of(const Call& call) {
   return {call.q, call.k, call.v, call.rule};
 }
 
-// The gradients that `wanted` names, None for the others.
-using Wanted = std::array<bool, 5>;  // q, k, v, bias, additive
-py::tuple gradients(const Call& call, const AttentionPass& pass, const Tensor& d_out, const Wanted& wanted) {
+// q, k, v, bias, additive.
+constexpr size_t kInputs = 5;
+
+// The gradients that are wanted of what was given.
+std::array<Tensor, kInputs> gradients(const AttentionPass& pass, const Tensor& d_out,
+                                      const std::array<bool, kInputs>& wanted) {
   if (!(d_out.shape() == pass.out.shape()) || d_out.dtype() != pass.out.dtype()) {
     throw ShapeError("[attention] d_out is " + std::string(name_of(d_out.dtype())) + " " + d_out.shape().str() +
                      "; expected the result's " + name_of(pass.out.dtype()) + " " + pass.out.shape().str());
   }
+  const Release release;
   const Tensor* const inputs[] = {&pass.q, &pass.k, &pass.v, &pass.rule.bias, &pass.rule.additive};
-  std::array<Tensor, std::tuple_size_v<Wanted>> grads;
-  {
-    const Release release;
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      if (!wanted[i] || !inputs[i]->defined()) continue;
-      grads[i] = i < 3 ? Tensor::empty(inputs[i]->shape(), inputs[i]->dtype())
-                       : Tensor::zeros(inputs[i]->shape(), inputs[i]->dtype());
-    }
-    pass.backward(d_out, {grads[0], grads[1], grads[2], grads[3], grads[4]});
+  std::array<Tensor, kInputs> grads;
+  for (size_t i = 0; i < kInputs; ++i) {
+    if (!wanted[i] || !inputs[i]->defined()) continue;
+    grads[i] = i < 3 ? Tensor::empty(inputs[i]->shape(), inputs[i]->dtype())
+                     : Tensor::zeros(inputs[i]->shape(), inputs[i]->dtype());
   }
-  py::tuple out(wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    out[i] = !grads[i].defined() ? py::object(py::none())
-             : i < 3             ? py::object(call.result(grads[i]))
-                                 : py::object(to_numpy(grads[i], call.arrays.half()));
-  }
-  return out;
+  pass.backward(d_out, {grads[0], grads[1], grads[2], grads[3], grads[4]});
+  return grads;
 }
 
 py::tuple attend_and_differentiate(const py::object& d_out, const py::object& q, const py::object& k,
@@ -133,7 +130,14 @@ py::tuple attend_and_differentiate(const py::object& d_out, const py::object& q,
     const Release release;
     pass.forward(true);
   }
-  return gradients(call, pass, d, {true, true, true, true, true});
+  const auto grads = gradients(pass, d, {true, true, true, true, true});
+  py::tuple out(kInputs);
+  for (size_t i = 0; i < kInputs; ++i) {
+    out[i] = !grads[i].defined() ? py::object(py::none())
+             : i < 3             ? py::object(call.result(grads[i]))
+                                 : py::object(to_numpy(grads[i], call.arrays.half()));
+  }
+  return out;
 }
 
 // For an autograd of others: a rule that was read once, without the arrays that have gradients.
@@ -146,25 +150,41 @@ struct Rule {
   ScoreRule rule;
 };
 
-// inputs: q, k, v, bias, additive. Gives the result, and the number per row that backward needs.
-py::tuple forward(const py::tuple& inputs, const Rule& rule) {
+// The number per row that a backward pass needs, as the forward pass left it.
+struct Rows {
+  Tensor lse;
+};
+
+// inputs: q, k, v, bias, additive, tensors of PyTorch. Gives the result, and with `keep` what backward takes.
+py::object forward(const py::tuple& inputs, const Rule& rule, bool keep) {
   const Call call(inputs, rule.rule);
   AttentionPass pass = pass_of(call);
   {
     const Release release;
-    pass.forward(true);
+    pass.forward(keep);
   }
-  return py::make_tuple(call.result(pass.out), to_numpy(pass.lse));
+  py::object out = call.tensor_of_result(pass.out);
+  return keep ? py::make_tuple(out, Rows{pass.lse}) : out;
 }
 
-py::tuple backward(const py::object& d_out, const py::tuple& inputs, const py::tuple& results, const Rule& rule,
-                   const Wanted& wanted) {
-  Call call(inputs, rule.rule);
+// saved: the inputs and the result. Gives the gradients of those that need one, None for the others and for the rule.
+py::tuple backward(const py::object& d_out, const py::tuple& saved, const Rows& rows, const Rule& rule,
+                   const py::tuple& needed) {
+  Call call(saved, rule.rule);
   AttentionPass pass = pass_of(call);
   const Tensor d = call.like_q(call.arrays.tensor(d_out, "d_out"));
-  pass.out = call.like_q(call.arrays.tensor(results[0], "out"));
-  pass.lse = call.arrays.tensor(results[1], "lse");
-  return gradients(call, pass, d, wanted);
+  pass.out = call.like_q(call.arrays.tensor(saved[kInputs], "out"));
+  pass.lse = rows.lse;
+  std::array<bool, kInputs> wanted{};
+  for (size_t i = 0; i < kInputs; ++i) wanted[i] = needed[i].ptr() == Py_True;
+  const auto grads = gradients(pass, d, wanted);
+  py::tuple out(kInputs + 1);
+  for (size_t i = 0; i <= kInputs; ++i) {
+    out[i] = i == kInputs || !grads[i].defined() ? py::object(py::none())
+             : i < 3                             ? call.tensor_of_result(grads[i])
+                                                 : to_torch(grads[i]);
+  }
+  return out;
 }
 
 py::array weights(const py::object& q, const py::object& k, const py::tuple& rule, const py::object& stage) {
@@ -216,6 +236,7 @@ void add_attention(py::module_& m) {
   m.def("masked_softmax", softmax_of);
   m.def("attention_grad", attend_and_differentiate);
   py::class_<Rule>(m, "Rule", "A rule that was read.").def(py::init<const py::tuple&>());
+  py::class_<Rows>(m, "Rows", "One number per row of queries.");
   m.def("forward", forward);
   m.def("backward", backward);
 }

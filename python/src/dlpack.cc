@@ -1,8 +1,9 @@
-// From a DLPack capsule to a NumPy array on the same memory.
+// From a DLPack capsule to a NumPy array on the same memory, and from a tensor to a capsule.
 #include "dlpack.h"
 
 #include <dlpack/dlpack.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,10 @@ void check_device(const py::object& object, const char* name) {
 py::array array_from_dlpack(const py::object& object, const char* name) {
   check_device(object, name);
   const py::object capsule = object.attr("__dlpack__")();
+  if (PyCapsule_IsValid(capsule.ptr(), kUnused) == 0) {
+    dtype_error(std::string(name) + " has a __dlpack__ that gives no unused capsule");
+  }
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kUnused));
-  if (managed == nullptr) throw py::error_already_set();
   const DLTensor& t = managed->dl_tensor;
   const py::dtype dtype = dtype_of(t.dtype, name);
   const int64_t item = dtype.itemsize();
@@ -57,6 +60,38 @@ py::array array_from_dlpack(const py::object& object, const char* name) {
   });
   if (PyCapsule_SetName(capsule.ptr(), kUsed) != 0) throw py::error_already_set();
   return {dtype, shape, strides, static_cast<char*>(t.data) + t.byte_offset, owner};
+}
+
+py::object capsule_of(const Tensor& tensor) {
+  struct Owner {
+    Tensor tensor;
+    std::vector<int64_t> shape, strides;
+    DLManagedTensor managed{};
+  };
+  auto owner = std::make_unique<Owner>(Owner{tensor, {}, {}, {}});
+  for (int i = 0; i < tensor.rank(); ++i) {
+    owner->shape.push_back(tensor.dim(i));
+    owner->strides.push_back(tensor.strides()[i]);
+  }
+  const bool single = tensor.dtype() == DType::f32;
+  DLTensor& t = owner->managed.dl_tensor;
+  t.data = single ? static_cast<void*>(owner->tensor.f32()) : owner->tensor.f64();
+  t.device = {kDLCPU, 0};
+  t.ndim = tensor.rank();
+  t.dtype = {kDLFloat, static_cast<uint8_t>(single ? 32 : 64), 1};
+  t.shape = owner->shape.data();
+  t.strides = owner->strides.data();
+  owner->managed.manager_ctx = owner.get();
+  owner->managed.deleter = [](DLManagedTensor* m) { delete static_cast<Owner*>(m->manager_ctx); };
+  // Whoever takes it renames the capsule, and calls the deleter himself.
+  PyObject* const made = PyCapsule_New(&owner->managed, kUnused, [](PyObject* capsule) {
+    if (PyCapsule_IsValid(capsule, kUnused) == 0) return;
+    auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kUnused));
+    m->deleter(m);
+  });
+  if (made == nullptr) throw py::error_already_set();
+  owner.release();
+  return py::reinterpret_steal<py::object>(made);
 }
 
 }  // namespace qkv::python

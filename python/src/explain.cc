@@ -9,10 +9,18 @@
 namespace qkv::python {
 namespace {
 
+py::object numbers_of(const py::object& object, const char* name) {
+  try {
+    return py::module_::import("numpy").attr("asarray")(object, "f8");
+  } catch (const py::error_already_set&) {
+    dtype_error(std::string(name) + " is a " + Py_TYPE(object.ptr())->tp_name + "; expected a matrix of numbers");
+  }
+}
+
 // A matrix in double precision, one row where a vector is given; None is an undefined tensor.
 Tensor matrix(const py::object& object, const char* name, Borrowed& arrays) {
   if (object.is_none()) return {};
-  const Tensor t = arrays.tensor(py::module_::import("numpy").attr("asarray")(object, "f8"), name);
+  const Tensor t = arrays.tensor(numbers_of(object, name), name);
   if (t.rank() == 1) return t.as_strided({1, t.dim(0)}, {0, t.strides()[0]}, t.storage_offset()).clone();
   if (t.rank() != 2 || t.numel() == 0) {
     throw ShapeError("[explain] " + std::string(name) + " has shape " + t.shape().str() + "; expected a matrix");
@@ -53,6 +61,12 @@ lab::Explanation explanation(const py::dict& given, const py::tuple& rule) {
   return lab::explain(in);
 }
 
+int digits_of(const py::object& value) {
+  const int64_t digits = whole_number_of(value, "digits");
+  if (digits < 1 || digits > 17) throw ConfigError("explain: digits must be from 1 to 17");
+  return static_cast<int>(digits);
+}
+
 py::dict values(const lab::Explanation& e) {
   py::dict all;
   for (const lab::ExplainStep& s : e.steps) all[py::str(s.name)] = to_numpy(s.value.clone());
@@ -71,8 +85,11 @@ void add_explain(py::module_& m) {
              for (const lab::ExplainStep& s : e.steps) all[py::str(s.name)] = s.formula;
              return all;
            })
-      .def("text", [](const lab::Explanation& e, int digits) { return lab::explanation_text(e, digits); })
-      .def("latex", [](const lab::Explanation& e, int digits) { return lab::explanation_latex(e, digits); });
+      .def("text", [](const lab::Explanation& e,
+                      const py::object& digits) { return lab::explanation_text(e, digits_of(digits)); })
+      .def("latex", [](const lab::Explanation& e, const py::object& digits) {
+        return lab::explanation_latex(e, digits_of(digits));
+      });
   m.def("explain", explanation);
 }
 

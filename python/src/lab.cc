@@ -4,6 +4,7 @@
 
 #include "parts.h"
 #include "qkv/lab/present.h"
+#include "rule.h"
 
 namespace qkv::python {
 namespace {
@@ -34,8 +35,8 @@ struct LabRun {
   }
 };
 
-LabRun run_lab(const std::string& name, const std::vector<std::pair<std::string, std::string>>& given) {
-  LabRun run{&lab::find_experiment(name), {}, {}};
+LabRun run_lab(const py::object& name, const std::vector<std::pair<std::string, std::string>>& given) {
+  LabRun run{&lab::find_experiment(text_of(name, "name")), {}, {}};
   run.settings = run.experiment->settings();
   for (const auto& [key, value] : given) run.settings.set(key, value);
   const py::gil_scoped_release release;

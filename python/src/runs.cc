@@ -6,6 +6,7 @@
 #include "arrays.h"
 #include "parts.h"
 #include "qkv/train/run_folder.h"
+#include "rule.h"
 
 namespace qkv::python {
 namespace {
@@ -17,7 +18,8 @@ py::dict attention_dict(const RunAttention& a) {
                   py::arg("queries") = a.queries, py::arg("keys") = a.keys, py::arg("weights") = to_numpy(a.weights));
 }
 
-py::dict trace(Run& run, const std::string& input) {
+py::dict trace(Run& run, const py::object& text) {
+  const std::string input = text_of(text, "input");
   RunTrace t;
   {
     const Release release;
@@ -32,22 +34,22 @@ py::dict trace(Run& run, const std::string& input) {
 py::list predict(Run& run, const std::vector<std::string>& inputs, const py::dict& options) {
   DecodeOptions o;
   SampleOptions sample;
-  bool sampled = false;
-  for (const auto& [key, value] : options) {
-    const auto name = key.cast<std::string>();
-    if (name == "beam") o.beam = value.cast<int64_t>();
-    if (name == "length_penalty") o.length_penalty = value.cast<double>();
-    if (name == "max_length") o.max_length = value.cast<int64_t>();
-    if (name == "n_best") o.n_best = value.cast<int64_t>();
-    if (name == "align") o.align = value.cast<bool>();
-    if (name == "sample") sampled = value.cast<bool>();
-    if (name == "temperature") sample.temperature = value.cast<double>();
-    if (name == "top_k") sample.top_k = value.cast<int64_t>();
-    if (name == "top_p") sample.top_p = value.cast<double>();
-    if (name == "seed") sample.seed = value.cast<uint64_t>();
-  }
+  const auto given = [&](const char* name) { return py::object(options[name]); };
+  const auto whole = [&](const char* name) { return whole_number_of(given(name), name); };
+  const auto number = [&](const char* name) { return number_of(given(name), name); };
+  o.beam = whole("beam");
+  o.n_best = whole("n_best");
+  o.max_length = whole("max_length");
+  o.length_penalty = number("length_penalty");
+  o.align = flag_of(given("align"), "align");
+  sample.temperature = number("temperature");
+  sample.top_k = whole("top_k");
+  sample.top_p = number("top_p");
+  const int64_t seed = whole("seed");
+  if (seed < 0) throw ConfigError("predict: seed must be at least 0");
+  sample.seed = static_cast<uint64_t>(seed);
   if (o.beam < 1 || o.n_best < 1 || o.max_length < 0) throw ConfigError("predict: beam and n_best must be at least 1");
-  if (sampled) o.sample = sample;
+  if (flag_of(given("sample"), "sample")) o.sample = sample;
   std::vector<std::vector<Prediction>> all;
   {
     const Release release;
@@ -99,11 +101,13 @@ void add_runs(py::module_& m) {
       .def("predict", predict)
       .def("trace", trace)
       .def("parameters", parameters)
-      .def("examples", [](Run& run, int64_t n) {
+      .def("examples", [](Run& run, const py::object& n) {
+        const int64_t most = whole_number_of(n, "n");
         const Release release;
-        return run.examples(n);
+        return run.examples(most);
       });
-  m.def("open_run", [](const std::string& path, const std::string& weights) {
+  m.def("open_run", [](const std::string& path, const py::object& which) {
+    const std::string weights = text_of(which, "weights");
     const Release release;
     return open_run(path, weights);
   });

@@ -1,10 +1,11 @@
-// Address, sizes and strides of PyTorch's tensors.
+// Address, sizes and strides of PyTorch's tensors; results as such.
 #include "torch_tensors.h"
 
 #include <cstdint>
 #include <string>
 
 #include "arrays.h"
+#include "dlpack.h"
 #include "errors.h"
 
 namespace qkv::python {
@@ -13,7 +14,7 @@ namespace {
 // What qkv.torch says of torch when it is imported. Lives as long as the process.
 struct Torch {
   PyTypeObject* tensor = nullptr;
-  PyObject *f32 = nullptr, *f64 = nullptr, *f16 = nullptr, *is_grad_enabled = nullptr;
+  PyObject *f32 = nullptr, *f64 = nullptr, *f16 = nullptr, *is_grad_enabled = nullptr, *from_dlpack = nullptr;
 };
 Torch torch;
 
@@ -100,11 +101,19 @@ py::object array_of_torch(const py::object& object, const char* name) {
   return object.attr("detach")().attr("resolve_neg")().attr("numpy")();
 }
 
+py::object to_torch(const Tensor& tensor) {
+  return got(PyObject_CallOneArg(torch.from_dlpack, capsule_of(tensor).ptr()));
+}
+
 void add_torch_tensors(py::module_& m) {
-  m.def("know_torch", [](const py::object& module) {
+  m.def("know_torch", [](const py::object& module, py::object from_dlpack) {
     const auto kept = [&](const char* name) { return py::object(module.attr(name)).release().ptr(); };
-    torch = {reinterpret_cast<PyTypeObject*>(kept("Tensor")), kept("float32"), kept("float64"), kept("float16"),
-             kept("is_grad_enabled")};
+    torch = {reinterpret_cast<PyTypeObject*>(kept("Tensor")),
+             kept("float32"),
+             kept("float64"),
+             kept("float16"),
+             kept("is_grad_enabled"),
+             from_dlpack.release().ptr()};
   });
 }
 

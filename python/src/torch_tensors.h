@@ -1,4 +1,5 @@
-// Tensors of PyTorch: their memory, asked of PyTorch's own methods, without a capsule or an array in between.
+// Tensors of PyTorch: their memory, asked of PyTorch's own methods, without a capsule or an array in between, and new
+// ones on memory of qkv's.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -15,6 +16,9 @@ bool is_torch_tensor(const pybind11::handle& object);
 Tensor tensor_of_torch(const pybind11::object& object, const char* name);
 /// Any CPU tensor as a NumPy array on its memory.
 pybind11::object array_of_torch(const pybind11::object& object, const char* name);
+
+/// A tensor of PyTorch on the tensor's memory, which must not be memory of others.
+pybind11::object to_torch(const Tensor& tensor);
 
 void add_torch_tensors(pybind11::module_& m);
 

@@ -11,6 +11,7 @@
 #include "qkv/core/autograd.h"
 #include "qkv/report/run_report.h"
 #include "qkv/study/compare.h"
+#include "rule.h"
 
 namespace qkv::python {
 namespace {
@@ -131,8 +132,9 @@ Trained train_in(RunFolder& run, Task& task, const py::object& watching) {
   return {run.path(), result_json(result, run.settings())};
 }
 
-py::tuple train(const std::string& name, const Pairs& given, const std::string& out, const std::string& resume,
+py::tuple train(const py::object& task_name, const Pairs& given, const std::string& out, const std::string& resume,
                 const py::object& watching) {
+  const std::string name = text_of(task_name, "task");
   Trained done;
   if (!resume.empty()) {
     RunFolder run = resumed(resume, name, given);
@@ -185,12 +187,15 @@ class RunsWatcher final : public RunsObserver {
   std::vector<ReportedRun> reported_;
 };
 
-py::tuple compare_in(const std::string& name, const std::vector<std::string>& mechanisms, int64_t seeds,
+py::tuple compare_in(const py::object& task_name, const py::list& mechanisms, const py::object& count,
                      const Pairs& given, const std::string& out, const py::object& watching) {
+  const std::string name = text_of(task_name, "task");
+  const int64_t seeds = whole_number_of(count, "seeds");
   CompareOptions o;
   o.spec = &find_task(name);
   o.settings = settings_of(*o.spec, given);
-  o.mechanisms = mechanisms;
+  for (const auto& m : mechanisms) o.mechanisms.push_back(text_of(py::reinterpret_borrow<py::object>(m), "attention"));
+  if (o.mechanisms.empty()) throw ConfigError("compare: attention names no mechanism");
   o.seeds = seeds;
   if (seeds < 1 || seeds > 100) throw ConfigError("seeds must be from 1 to 100");
   check(o);
@@ -198,7 +203,7 @@ py::tuple compare_in(const std::string& name, const std::vector<std::string>& me
   // The record by which the program, too, continues it.
   app::Arguments arguments{name, "--attention"};
   std::string list;
-  for (const std::string& m : mechanisms) list += (list.empty() ? "" : ",") + m;
+  for (const std::string& m : o.mechanisms) list += (list.empty() ? "" : ",") + m;
   arguments.push_back(list);
   arguments.insert(arguments.end(), {"--seeds", std::to_string(seeds)});
   for (const auto& [key, value] : given) {

@@ -8,6 +8,8 @@ import runpy
 import tempfile
 import unittest
 
+import qkv
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
@@ -43,6 +45,13 @@ class Docs(unittest.TestCase):
 
     def test_the_readme(self):
         self.run_blocks("README.md")
+
+    def test_the_reference_is_complete_and_of_today(self):
+        tool = runpy.run_path(str(ROOT / "tools/python_reference.py"))
+        page = (ROOT / "docs/PYTHON_REFERENCE.md").read_text(encoding="utf-8")
+        self.assertEqual(page, tool["page"](), "run tools/python_reference.py")
+        for name in set(qkv.__all__) - {"__version__"}:
+            self.assertRegex(page, rf"(?m)^### (qkv\.)?{name}$|^- `qkv\.{name}`")
 
     def test_the_notebooks(self):
         notebooks = sorted(ROOT.glob("examples/notebooks/*.py"))

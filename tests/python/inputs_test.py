@@ -30,6 +30,11 @@ class OnlyDlpack:
         return self.x.__dlpack_device__()
 
 
+class LiesAboutDlpack:
+    def __dlpack__(self, stream=None):
+        return None
+
+
 def draw(*shape, dtype="f4", seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
@@ -71,6 +76,10 @@ class Refused(unittest.TestCase):
                 (TypeError, "valid_lens must be whole numbers", attend(valid_lens=[1.5, 2.0])),
                 (TypeError, "valid_lens must be whole numbers", attend(valid_lens="ab")),
                 (ValueError, "valid lengths", attend(valid_lens=[1, 2, 3])),
+                (ValueError, "valid length 4 outside [0, 3]", attend(valid_lens=[1, 4])),
+                (ValueError, "valid length -1 outside", attend(valid_lens=np.array([2**64 - 1, 1], "u8"))),
+                (TypeError, "mask is a list; expected an array of booleans", attend(mask=[[True] * 3] * 3)),
+                (TypeError, "q has a __dlpack__ that gives no unused capsule", attend(q=LiesAboutDlpack())),
                 (ValueError, "unknown normaliser 'soft'", attend(normaliser="soft")),
                 (TypeError, "normaliser must be a string", attend(normaliser=None)),
                 (ValueError, "unknown score", attend(score="cosine")),
@@ -98,7 +107,16 @@ class Refused(unittest.TestCase):
                 (ValueError, "reverse, translate", lambda: qkv.train("sing")),
                 (ValueError, "has no setting 'colour'", lambda: qkv.train("reverse", colour=1)),
                 (ValueError, "experiment", lambda: qkv.lab("nothing")),
+                (TypeError, "task must be a string", lambda: qkv.train(5)),
+                (TypeError, "progress must be", lambda: qkv.train("reverse", progress=5)),
+                (TypeError, "seeds must be a whole number", lambda: qkv.compare("reverse", seeds="x")),
+                (TypeError, "attention must be a string", lambda: qkv.compare("reverse", attention=5)),
+                (ValueError, "names no mechanism", lambda: qkv.compare("reverse", attention=[])),
+                (TypeError, "name must be a string", lambda: qkv.lab(5)),
                 (ValueError, "give x, or q and k", lambda: qkv.explain(q=[[1.0, 2.0]])),
+                (TypeError, "x is a list; expected a matrix of numbers", lambda: qkv.explain(x=[[1, 2], [3]])),
+                (TypeError, "digits must be a whole number", lambda: qkv.explain().text("x")),
+                (TypeError, "tokens must be a list", lambda: qkv.show(draw(2, 2), 5)),
                 (ValueError, "3 tokens for 2 queries", lambda: qkv.show(draw(2, 2), ["a", "b", "c"])),
                 (TypeError, "dtype int64", lambda: qkv.show(np.ones((2, 2), int))),
         ]:

@@ -77,6 +77,22 @@ class Runs(unittest.TestCase):
             self.run_.predict("xyz")
         with self.assertRaisesRegex(qkv.ConfigError, "does not draw"):
             self.run_.predict("abcd", sample=True)
+        predict = self.run_.predict
+        for kind, text, call in [
+                (TypeError, "inputs must be a text", lambda: predict(5)),
+                (TypeError, "inputs must be a text", lambda: predict(["ab", None])),
+                (TypeError, "beam must be a whole number, not str", lambda: predict("ab", beam="x")),
+                (TypeError, "beam must be a whole number, not float", lambda: predict("ab", beam=2.5)),
+                (TypeError, "temperature must be a number", lambda: predict("ab", temperature="x")),
+                (TypeError, "sample must be True or False", lambda: predict("ab", sample="x")),
+                (ValueError, "seed must be at least 0", lambda: predict("ab", seed=-1)),
+                (TypeError, "input must be a string", lambda: self.run_.trace(5)),
+                (TypeError, "n must be a whole number", lambda: self.run_.examples("x")),
+                (TypeError, "weights must be a string", lambda: qkv.open(self.run_.path, weights=5)),
+        ]:
+            with self.subTest(text), self.assertRaisesRegex(kind, text) as raised:
+                call()
+            self.assertNotIn("\n", str(raised.exception))
 
     def test_trace(self):
         trace = self.run_.trace("abcd")

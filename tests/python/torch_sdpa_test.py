@@ -103,6 +103,21 @@ class AgainstTorch(unittest.TestCase):
                 for a, b in zip(narrow, wide):
                     torch.testing.assert_close(a.grad.double(), b.grad, rtol=near, atol=near)
 
+    def test_masks_that_repeat_along_an_axis(self):
+        torch.manual_seed(2)
+        q, k, v = torch.randn(3, 2, 4, 5, 3)
+        seen = torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 1, 0]]).bool()[:, None, None, :]
+        sdpa = qkv.torch.scaled_dot_product_attention
+        for mask in (seen, torch.zeros(2, 1, 1, 5).masked_fill(~seen, -torch.inf), torch.randn(1, 4, 5, 1)):
+            wide = mask.expand(2, 4, 5, 5)
+            self.assertTrue(torch.equal(sdpa(q, k, v, wide), sdpa(q, k, v, wide.contiguous())))
+            with self.assertRaises(RuntimeError):
+                sdpa(q, k, v, mask.expand(2, 4, 5, 5)[:1].expand(3, 4, 5, 5))
+        leaf = torch.randn(2, 1, 1, 5, requires_grad=True)
+        narrow, = torch.autograd.grad(sdpa(q, k, v, leaf).square().sum(), leaf)
+        wide, = torch.autograd.grad(sdpa(q, k, v, leaf.expand(2, 4, 5, 5)).square().sum(), leaf)
+        torch.testing.assert_close(wide, narrow)
+
     def test_what_is_refused(self):
         x, sdpa = torch.randn(2, 4, 5, 3), qkv.torch.scaled_dot_product_attention
         mask = torch.ones(5, 5, dtype=torch.bool)
@@ -114,13 +129,17 @@ class AgainstTorch(unittest.TestCase):
                 ("", lambda f: f(x, x[..., :2], x)),
                 ("", lambda f: f(x, x[:, :3], x[:, :3], enable_gqa=True)),
                 ("expected", lambda f: f(x[0, 0, 0], x, x)),
+                ("causal must be True or False", lambda f: f(x, x, x, is_causal="no")),
         ]:
             with self.subTest(text):
-                with self.assertRaisesRegex((ValueError, RuntimeError), text) as raised:
+                with self.assertRaisesRegex((ValueError, RuntimeError, TypeError), text) as raised:
                     call(sdpa)
                 self.assertNotIn("\n", str(raised.exception))
                 if OWN is not None:
-                    self.assertRaises((ValueError, RuntimeError), call, OWN)
+                    self.assertRaises((ValueError, RuntimeError, TypeError), call, OWN)
+        for bad in ((x.tolist(), x, x), (x, None, x), (x, x, "v")):
+            with self.assertRaisesRegex(TypeError, "query, key and value must be tensors"):
+                sdpa(*bad)
         with self.assertRaisesRegex(ValueError, "keys and values differ"):
             sdpa(x, x, x[:, :, :2])  # torch reads beyond the values
 
