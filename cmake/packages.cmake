@@ -27,6 +27,9 @@ if(TARGET qkv_runs AND QKV_SENTENCEPIECE)
   if(sentencepiece_needs MATCHES protobuf)
     list(APPEND needs libprotobuf-dev)  # which its own package forgets
   endif()
+  if("absl_status" IN_LIST QKV_SENTENCEPIECE_MODULES)
+    list(APPEND needs libabsl-dev)  # which it forgets too
+  endif()
 endif()
 list(JOIN needs ", " CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS)
 

@@ -2,10 +2,10 @@
 
 qkv_say() { printf 'qkv: %s\n' "$*" >&2; }
 
-# Packages of Debian 12 and 13 that the program needs, and those its tests need. SentencePiece's pkg-config file of
-# Debian 13 asks for protobuf's, which no package brings along.
+# Packages of Debian 12 and 13 that the program needs, and those its tests need. SentencePiece's pkg-config file asks for
+# protobuf's in Debian 13, its headers for Abseil's in the next Debian; no package brings them along.
 QKV_BUILD_PACKAGES="cmake ninja-build g++ pkg-config ccache libhwy-dev nlohmann-json3-dev libcli11-dev
-  libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev libprotobuf-dev zlib1g-dev fonts-dejavu-core"
+  libpango1.0-dev libmicrohttpd-dev libsentencepiece-dev libprotobuf-dev libabsl-dev zlib1g-dev fonts-dejavu-core"
 QKV_TEST_PACKAGES="libgtest-dev clang-format python3"
 QKV_PYTHON_PACKAGES="pybind11-dev python3-dev python3-numpy libdlpack-dev"
 QKV_MPI_PACKAGES="libopenmpi-dev openmpi-bin"

@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "qkv/base/error.h"
 #include "qkv/base/utf8.h"
@@ -30,13 +31,16 @@ constexpr uint64_t kLargestModel = uint64_t{1} << 28;
 constexpr std::string_view kSpaceMark = "\u2581";
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
+// SentencePiece 0.2.1 replaced a status of its own by Abseil's.
+using Status = decltype(std::declval<const sentencepiece::SentenceIterator&>().status());
+
 class Lines final : public sentencepiece::SentenceIterator {
  public:
   explicit Lines(std::span<const std::string> lines) : lines_(lines) {}
   bool done() const override { return next_ >= lines_.size(); }
   void Next() override { ++next_; }
   const std::string& value() const override { return lines_[next_]; }
-  sentencepiece::util::Status status() const override { return {}; }
+  Status status() const override { return {}; }
 
  private:
   std::span<const std::string> lines_;
@@ -204,7 +208,7 @@ std::shared_ptr<const Tokenizer> train_sentencepiece(std::span<const std::string
   };
   Lines iterator(lines);
   std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &model);
+  const Status status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &model);
   if (!status.ok()) {
     throw ConfigError("cannot learn " + std::to_string(options.vocabulary) + " " + options.kind +
                       " pieces: " + readable(status.ToString()));
