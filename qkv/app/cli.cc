@@ -32,6 +32,21 @@ T parsed(const std::string& name, const std::string& word, const char* kind, T l
 
 bool is_word(const Option& option) { return option.name[0] != '-'; }
 
+/// What other programs call by a longer name: "--batch-size" is "batch" here, "--learning-rate" is "lr". Empty: none.
+std::string other_name(const std::string& option, const std::vector<std::string>& names) {
+  std::string words = option.substr(std::min(option.find_first_not_of('-'), option.size())), initials;
+  std::replace(words.begin(), words.end(), '_', '-');
+  std::istringstream list(words);
+  const auto known = [&](const std::string& word) {
+    return std::find(names.begin(), names.end(), "--" + word) != names.end();
+  };
+  for (std::string word; std::getline(list, word, '-');) {
+    if (known(word)) return word;
+    if (!word.empty()) initials += word[0];
+  }
+  return known(initials) ? initials : "";
+}
+
 }  // namespace
 
 int64_t whole_number(const std::string& name, const std::string& word, int64_t low, int64_t high) {
@@ -193,7 +208,8 @@ void Cli::refuse_unknown(const std::vector<std::string>& words) const {
     names.push_back(o.name);
     if (o.type.empty()) names.push_back("--no-" + o.name.substr(2));
   }
-  refuse("no option '" + name + "'" + did_you_mean(name, names));
+  const std::string near = did_you_mean(name, names), other = other_name(name, names);
+  refuse("no option '" + name + "'" + (near.empty() && !other.empty() ? did_you_mean("--" + other, names) : near));
 }
 
 void Cli::take_values(const std::vector<std::vector<std::string>>& values) {

@@ -66,7 +66,7 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
         "more it looked there while it wrote.\n",
         shown->result.label.c_str());
   }
-  std::printf("\nreport: %s/report.html\n", folder.c_str());
+  std::printf("\nreport: %s/report.html\nlook further in the browser: qkv serve\n", folder.c_str());
 }
 
 int compare_and_print(Crew& crew, const CompareArguments& a, const Arguments& arguments) {
@@ -120,6 +120,14 @@ std::vector<std::string> mechanisms_of(const Settings& settings) {
   return {};
 }
 
+/// Compared unless asked otherwise: a model that cannot look, or looks everywhere alike, and the task's own.
+std::vector<std::string> usual_mechanisms(const Settings& settings) {
+  const std::vector<std::string> all = mechanisms_of(settings);
+  if (all.empty()) return {};
+  const bool can_do_without = std::find(all.begin(), all.end(), "none") != all.end();
+  return {can_do_without ? "none" : "mean", settings.get_text("attention")};
+}
+
 /// Declares and reads the options; false after --help.
 bool read_options(CompareArguments& a, const Arguments& arguments) {
   const std::string name = task_argument(arguments);
@@ -132,7 +140,9 @@ bool read_options(CompareArguments& a, const Arguments& arguments) {
     a.options.settings = a.options.spec->settings();
     check(a.options);
   }
-  cli.call("--attention", "A,B,C", "mechanisms to compare, with commas between them [none,dot]",
+  const std::string usual =
+      name.empty() ? "none or mean, and the task's own" : listed(usual_mechanisms(a.options.settings), ",");
+  cli.call("--attention", "A,B,C", "mechanisms to compare, with commas between them [" + usual + "]",
            [&a](const std::string& list) {
              a.options.mechanisms = comma_list(list);
              for (const std::string& mechanism : a.options.mechanisms) {
@@ -168,8 +178,9 @@ std::optional<std::pair<CompareArguments, Arguments>> asked_for(const Arguments&
     a = std::move(stored);
   }
   CompareOptions& o = a.options;
-  if (o.spec == nullptr) throw ConfigError("give a task to compare mechanisms on: " + task_names());
-  if (o.mechanisms.empty()) o.mechanisms = {"none", "dot"};
+  if (o.spec == nullptr)
+    throw ConfigError("give a task to compare mechanisms on: " + task_names() + "; see 'qkv compare --help'");
+  if (o.mechanisms.empty()) o.mechanisms = usual_mechanisms(o.settings);
   check(o);
   return std::pair{std::move(a), std::move(arguments)};
 }

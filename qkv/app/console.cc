@@ -50,6 +50,7 @@ void ConsoleObserver::on_step(const StepReport& r) {
   last_ = r;
   if (!progress_) {
     if (!opening_.empty()) std::fprintf(out_, "%s\n", opening_.c_str());
+    std::fflush(out_);  // before what progress writes to standard error
     progress_ = std::make_unique<Progress>(label_, r.total_steps);
     progress_->start_at(r.step - 1);
     first_step_ = r.step;
@@ -69,12 +70,12 @@ void ConsoleObserver::say_how_long(const StepReport& r) {
   if (whole < kWorthSaying) return;
   if (progress_) progress_->clear();
   std::string text =
-      label_ + " takes at most " + format_duration(whole) + " (minutes:seconds), as its first batches go";
+      label_ + " will take up to " + format_duration(whole) + " (minutes:seconds), judging by its first batches";
   if (trainings > 1) {
     // Mechanisms differ: one with attention takes up to about twice as long as one without.
     const auto n = static_cast<double>(trainings);
-    text += "; all " + std::to_string(trainings) + " trainings " + format_duration(whole * n) + " to " +
-            format_duration(whole * (2 * n - 1)) + ", less where one stops early";
+    text += trainings == 2 ? "; both trainings " : "; all " + std::to_string(trainings) + " trainings ";
+    text += format_duration(whole * n) + " to " + format_duration(whole * (2 * n - 1)) + ", less where one stops early";
   }
   std::fprintf(stderr, "qkv: %s\n", text.c_str());
 }

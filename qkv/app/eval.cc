@@ -25,10 +25,12 @@ constexpr const char* kFooter =
     "  qkv eval runs/images-multi-head --data test  the test set of the images it was trained on\n"
     "  qkv eval --baseline London --data birth_dev.tsv   how far one answer to every question goes\n";
 
-void print_tables(const Evaluation& e) {
+void print_tables(const Evaluation& e, const Settings& settings) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
   Table figures{.header = {"figure", "value"}};
-  for (const auto& [name, value] : e.metrics) figures.rows.push_back({metric_label(name), metric_text(name, value)});
+  for (const auto& [name, value] : e.metrics) {
+    figures.rows.push_back({metric_label(name, settings), metric_text(name, value)});
+  }
   std::fputs(terminal_table(figures, terminal).c_str(), stdout);
   for (const std::string& note : e.notes) std::printf("%s\n", note.c_str());
   for (const Breakdown& b : e.breakdowns) {
@@ -88,11 +90,11 @@ int run_eval(const Arguments& arguments) {
     if (json) {
       std::printf("%s\n", as_json("baseline " + baseline, "", e).c_str());
     } else {
-      print_tables(e);
+      print_tables(e, {});
     }
     return 0;
   }
-  if (path.empty()) throw ConfigError("give a run's folder to evaluate, or --baseline ANSWER");
+  if (path.empty()) throw ConfigError("give a run's folder to evaluate, or --baseline ANSWER; see 'qkv eval --help'");
   OpenedRun run = load_run(path, weights, changes);
   if (replace_missing && !run.task->replace_missing()) {
     throw ConfigError("task '" + std::string(run.folder.spec().name) +
@@ -103,7 +105,7 @@ int run_eval(const Arguments& arguments) {
   if (json) {
     std::printf("%s\n", as_json(path, run.weights, e).c_str());
   } else {
-    print_tables(e);
+    print_tables(e, run.folder.settings());
   }
   return 0;
 }

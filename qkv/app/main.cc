@@ -1,6 +1,7 @@
 // The program: finds the command, runs it, and turns every error into one line and an exit code.
 #include <malloc.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -39,7 +40,7 @@ int run(const std::string& name, const Arguments& arguments) {
     qkv::app::print_next_words(arguments);
     return 0;
   }
-  if (name == "--version") {
+  if (name == "--version" || name == "-V" || name == "version") {
     std::puts(qkv::app::version_text().c_str());
     return 0;
   }
@@ -52,6 +53,10 @@ int run(const std::string& name, const Arguments& arguments) {
   if (name.starts_with('-')) {
     throw qkv::ConfigError("option '" + name + "' before a command" + qkv::did_you_mean(name, {"--help", "--version"}) +
                            "; options come after it: qkv COMMAND " + name + " …; see 'qkv --help'");
+  }
+  const Arguments tasks = qkv::app::task_topics();
+  if (std::find(tasks.begin(), tasks.end(), name) != tasks.end()) {
+    throw qkv::ConfigError("'" + name + "' is a task: train a model of it with 'qkv train " + name + "'");
   }
   const std::string available = qkv::listed(names);
   names.emplace_back("help");

@@ -37,9 +37,8 @@ void print_overview() {
     std::printf("  %-9s %s\n", command.name, command.summary);
   }
   std::printf(
-      "\nAny command takes --help, --threads N, --target NAME (the instruction set), and --check at the end, which "
-      "only "
-      "checks its options.\nExit codes: %s.\n",
+      "\nEvery command takes --help, --threads N, --target NAME (the instruction set)\n"
+      "and, at its end, --check, which only checks its options.\nExit codes: %s.\n",
       kExitCodes);
 }
 

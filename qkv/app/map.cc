@@ -119,7 +119,8 @@ int run_map(const Arguments& arguments) {
   std::vector<std::string> named;
   cli.texts("INPUT", named, "TEXT", "what the model is to work on, as with --input");
   cli.texts("--input", r.inputs, "TEXT", "what the model is to work on; may be given several times");
-  cli.integer("--examples", r.examples, "this many inputs chosen from the validation data", 1, 1000);
+  cli.integer("--examples", r.examples, "this many inputs chosen from the validation data [1 where no input is given]",
+              1, 1000);
   cli.text("--site", r.choice.site, "SITE",
            "which attention: alignment (heads together), cross, encoder or decoder [alignment, else all]");
   cli.integer("--layer", r.choice.layer, "only this layer, from 0 [all]", 0, 1000);
@@ -129,7 +130,7 @@ int run_map(const Arguments& arguments) {
   cli.footer(kFooter);
   if (!cli.parse(arguments)) return 0;
   r.inputs.insert(r.inputs.begin(), named.begin(), named.end());
-  if (r.inputs.empty() && r.examples == 0) throw ConfigError("nothing to map: give --input TEXT or --examples N");
+  if (r.inputs.empty() && r.examples == 0) r.examples = 1;
   check_out(r.out);
   OpenedRun run = load_run(path, weights);
   const NoGrad no_grad;

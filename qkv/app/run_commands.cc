@@ -164,7 +164,7 @@ void print_example_map(Task& task, const std::string& input) {
 void print_result(const RunFolder& run, Task& task, const SessionResult& result) {
   Table table{.header = {"figure", "value"}};
   for (const auto& [name, value] : result.evaluation.metrics) {
-    table.rows.push_back({metric_label(name), metric_text(name, value)});
+    table.rows.push_back({metric_label(name, run.settings()), metric_text(name, value)});
   }
   table.rows.push_back({"parameters", std::to_string(result.parameters)});
   table.rows.push_back({"epochs", std::to_string(result.training.state.epoch)});

@@ -1,6 +1,7 @@
 // qkv runs: lists the runs there are, and removes or renames them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -211,7 +212,12 @@ int run_runs(const Arguments& arguments) {
   Cli cli("Lists the runs there are: task, model, figure, age and size. 'rm', 'rename' and 'add' change them.", "runs");
   std::string root = "runs", what = "list";
   bool json = false;
-  cli.choice("WHAT", what, "KIND", "list, rm, rename or add [list]", {"list", "rm", "rename", "add"});
+  const std::vector<std::string> actions = {"list", "rm", "rename", "add"};
+  if (!first.empty() && first[0] != '-' && std::find(actions.begin(), actions.end(), first) == actions.end()) {
+    throw ConfigError("runs: '" + first + "' is not one of: " + listed(actions) + did_you_mean(first, actions) +
+                      "; runs elsewhere are listed with --root DIR; see 'qkv runs --help'");
+  }
+  cli.choice("WHAT", what, "KIND", "list, rm, rename or add [list]", actions);
   cli.text("--root", root, "DIR", "where runs are looked for [runs]");
   cli.flag("--json", json, "one JSON object on standard output");
   cli.footer(kFooter);

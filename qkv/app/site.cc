@@ -165,7 +165,8 @@ int run_site(const Arguments& arguments) {
   cli.footer(kFooter);
   if (!cli.parse(arguments)) return 0;
   if (!a.out.empty() && !a.single.empty()) throw ConfigError("--out and --single cannot be combined");
-  if (a.out.empty() && a.single.empty()) throw ConfigError("say where the site goes: --out DIR or --single FILE.html");
+  if (a.out.empty() && a.single.empty())
+    throw ConfigError("say where the site goes: --out DIR or --single FILE.html; see 'qkv site --help'");
   check_page(a.page);
   a.single.empty() ? check_place(a.out) : check_single(a.single);
   std::string& place = a.single.empty() ? a.out : a.single;

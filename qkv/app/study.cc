@@ -117,7 +117,8 @@ std::optional<Asked> asked_for(const Arguments& given) {
     all = joined(stored_arguments(resumed), without_option(arguments, "--resume"));
   }
   if (!read_options(asked.options, asked.study, all)) return std::nullopt;
-  if (resumed.empty() && task_argument(arguments).empty()) throw ConfigError("give a study; available: knowledge");
+  if (resumed.empty() && task_argument(arguments).empty())
+    throw ConfigError("give a study; available: knowledge; see 'qkv study --help'");
   if (option_value(all, "--recipe").empty()) all.insert(all.end(), {"--recipe", name_of(asked.options.recipe)});
   // Rows chosen when resuming are for that session, so that two of them can work on one study side by side.
   asked.kept = resumed.empty()

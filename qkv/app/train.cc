@@ -101,7 +101,9 @@ std::optional<Prepared> prepared(const Arguments& given, int processes) {
     refuse_groups(resumed);
     settings = RunFolder::open(resumed).spec().settings();
   }
-  if (name.empty() && resumed.empty() && !wants_text(arguments)) {
+  const auto given_last = [&](const char* option) { return !arguments.empty() && arguments.back() == option; };
+  const bool incomplete = given_last("--resume") || given_last("--config");  // which the parser says
+  if (name.empty() && resumed.empty() && !incomplete && !wants_text(arguments)) {
     for (const std::string& word : arguments) refuse_gpu(word);
     throw ConfigError("give a task to train: " + task_names() + "; see 'qkv train --help'");
   }

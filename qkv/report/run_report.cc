@@ -106,7 +106,8 @@ void add_highlights(Report& report, const std::vector<ReportedRun>& runs) {
   }
   if (runs.size() == 1) {
     for (const auto& [name, value] : runs[0].result.evaluation.metrics) {
-      if (name != runs[0].goal.metric) cards.push_back({metric_label(name), metric_text(name, value)});
+      if (name != runs[0].goal.metric)
+        cards.push_back({metric_label(name, runs[0].settings), metric_text(name, value)});
     }
   }
   report.highlights(cards);
@@ -269,7 +270,9 @@ Table result_table(const std::vector<ReportedRun>& runs) {
                   "training loss, variance over epochs",
                   "validation loss, mean over epochs",
                   "validation loss, variance over epochs"};
-  for (const auto& metric : runs[0].result.evaluation.metrics) table.header.push_back(metric_label(metric.first));
+  for (const auto& metric : runs[0].result.evaluation.metrics) {
+    table.header.push_back(metric_label(metric.first, runs[0].settings));
+  }
   for (const Breakdown& b : runs[0].result.evaluation.breakdowns) {
     if (b.trained_to > 0)
       table.header.push_back(metric_label(b.metric) + " at " + b.by + " " + format_number(b.trained_to, 9));

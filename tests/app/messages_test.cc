@@ -31,7 +31,23 @@ TEST(Messages, ANameThatIsNearlyRightIsSuggested) {
   expect_refused({"study", "knowlege"}, 2, "(did you mean 'knowledge'?)");
 }
 
+TEST(Messages, WordsOfOtherProgramsAreUnderstood) {
+  expect_refused({"train", "reverse", "--learning-rate", "0.1"}, 2, "(did you mean '--lr'?)");
+  expect_refused({"train", "reverse", "--batch-size=3"}, 2, "(did you mean '--batch'?)");
+  expect_refused({"train", "reverse", "--num_epochs", "3"}, 2, "(did you mean '--epochs'?)");
+  expect_refused({"reverse"}, 2, "'reverse' is a task: train a model of it with 'qkv train reverse'");
+  expect_refused({"runs", "delete", "x"}, 2, "'delete' is not one of: list, rm, rename, add");
+  EXPECT_EQ(run_program({"version"}).out, run_program({"--version"}).out);
+  EXPECT_EQ(run_program({"-V"}).code, 0);
+}
+
 TEST(Messages, WrongUsageNamesTheHelpThatListsTheOption) {
+  expect_refused({"train", "--resume"}, 2, "--resume needs a value: --resume RUN; see 'qkv train --help'");
+  expect_refused({"eval"}, 2, "see 'qkv eval --help'");
+  expect_refused({"compare"}, 2, "see 'qkv compare --help'");
+  expect_refused({"study"}, 2, "see 'qkv study --help'");
+  expect_refused({"site"}, 2, "see 'qkv site --help'");
+
   expect_refused({"train", "reverse", "--hidden", "70000"}, 2,
                  "--hidden: '70000' is not a whole number between 1 and 65,536; see 'qkv train reverse --help'");
   expect_refused({"train", "reverse", "--gpu"}, 2, "no option '--gpu': qkv runs on the CPU");
@@ -99,6 +115,16 @@ TEST(Target, IsRestrictedForEveryCommandAndNamed) {
   EXPECT_TRUE(says(read_text(folder / "run/report.html"), last));
 }
 
+TEST(Compare, TakesWhatTheTaskHasUnlessAsked) {
+  EXPECT_TRUE(says(run_program({"compare", "reverse", "--help"}).out, "[none,dot]"));
+  const TempFolder folder;
+  const ProgramRun run = run_program({"compare", "text", "--generated-size", "30", "--epochs", "1", "--layers", "1",
+                                      "--heads", "2", "--width", "16", "--block", "16", "--out", folder / "both"});
+  EXPECT_EQ(run.code, 0) << run.err;  // where a model without attention would know nothing at all
+  EXPECT_TRUE(fs::exists(folder / "both/mean/result.json"));
+  EXPECT_TRUE(fs::exists(folder / "both/multi-head/result.json"));
+}
+
 class Runs : public TrainedRun<Runs> {
  public:
   static std::vector<std::string> command(const std::string& run) {
@@ -147,6 +173,14 @@ TEST_F(Runs, SayInTwoSentencesWhatTheyMean) {
   EXPECT_TRUE(says(result_->out, "The runs differ in their attention alone")) << result_->out;
   EXPECT_TRUE(says(result_->out, "The map: each row is a token that 'dot' wrote")) << result_->out;
   EXPECT_TRUE(says(result_->out, "1 epoch in ")) << result_->out;
+  EXPECT_TRUE(says(result_->out, "exact match, lengths 21 to 40")) << result_->out;
+  EXPECT_TRUE(says(result_->out, "qkv serve")) << result_->out;
+}
+
+TEST_F(Runs, ShowAnExampleWhereNoInputIsGiven) {
+  const ProgramRun run = run_program({"map", Runs::run() + "/dot"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(says(run.out, " → ")) << run.out;
 }
 
 TEST_F(Runs, GiveTheirConfigurationToOthers) {

@@ -77,7 +77,7 @@ function LinesTab({ site, all, layer }: Chosen) {
     return linesOf(maps, 0, 90);
   }, [site, layer]);
   const labels: Labels = { rows: site.rows, keys: site.columns };
-  const g = geometryOf(width, heads, 0, shown, cols);
+  const g = geometryOf(width, heads, 0, shown, labels);
   useEffect(() => {
     if (!canvas.current || !width) return;
     const seen = lines.filter((l) => !over || (over.side === "query" ? l.i : l.j) === over.index);

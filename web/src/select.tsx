@@ -21,3 +21,6 @@ export function Select<T extends string>({ id, label, value, options, onChange }
 /** `n` choices by number: "layer 0", "layer 1", … */
 export const numbered = (n: number, name: string): [string, string][] =>
   Array.from({ length: n }, (_, i) => [String(i), `${name} ${i}`]);
+
+/** The help of a setting without the dashes that only the command line has. */
+export const plain = (help: string): string => help.replace(/--(?=[a-z])/g, "");

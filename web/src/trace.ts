@@ -112,6 +112,10 @@ export const siteName = (site: Site): string => siteNames[site.id] ?? site.id;
 /** Whether a site's weights are a mean over layers and heads, so that it has none of its own. */
 export const isMean = (site: Site): boolean => site.id === "alignment";
 
+/** Whether the layers multiplied are looked at: a way without heads. */
+export const isRollout = (tab: State["tab"], what: State["what"]): boolean =>
+  what === "rollout" && (tab === "map" || tab === "picture");
+
 /** "cross-attention: decoder → source, layer 0, head 1", as far as the site has layers and heads. */
 export function mapName(site: Site, what: State["what"] = "weights"): string {
   const { layer, head } = chosenHead(site);

@@ -172,6 +172,36 @@ export function newcomerTests(site) {
     await close();
   });
 
+  test("a rollout has no head: the title says which layers, and all of them are taken at first", async () => {
+    for (const [run, input, turn] of [
+      ["text-small", "the old man", (page) => page.selectOption("#what", "rollout")],
+      ["images-small", "val:3", (page) => page.click("text=rollout through the layers")],
+    ]) {
+      const tab = run === "text-small" ? { tab: "map" } : {};
+      const { page, close } = await open(site.browser, site.url, {
+        hash: hashOf("explore", { m: run, x: input, ...tab }),
+      });
+      await page.waitForSelector("#head");
+      await turn(page);
+      await page.waitForFunction(() => /rollout to layer 1$/.test(document.querySelector("h2").firstChild.textContent));
+      assert.equal(await page.$("#head"), null);
+      assert.equal(await page.$eval("#layer", (s) => s.selectedOptions[0].textContent), "to layer 1");
+      await page.waitForFunction(() =>
+        /A rollout multiplies the layers/.test(document.querySelector("main").innerText),
+      );
+      await close();
+    }
+  });
+
+  test("colours relative to uniform end at the largest weight's, and the legend says so", async () => {
+    const { page, close } = await open(site.browser, site.url, { hash: explore({ x: "abcdabcd", scale: "lift" }) });
+    await ready(page, ".map-box");
+    const rows = mapOfProgram("reverse-small", "abcdabcd", "--head", "0").values;
+    const most = 2 ** Math.ceil(Math.log2(Math.max(...rows.flatMap((row) => row.map((v) => v * row.length)))));
+    assert.match(await page.textContent(".colorbar"), new RegExp(`^1/${most} × uniform.* ${most} × uniform$`));
+    await close();
+  });
+
   test("an alignment is a mean: it has no layer, no head and no scores", async () => {
     const { page, close } = await open(site.browser, site.url, {
       hash: hashOf("explore", { m: "translate-small", x: german, s: "alignment", tab: "map" }),
@@ -250,6 +280,9 @@ export function newcomerTests(site) {
     await ready(page, ".lab .picture");
     assert.equal(await page.textContent(".claim sub"), "j");
     assert.ok((await page.$$(".claim .variable")).length > 1);
+    await page.selectOption("#experiment", "average"); // k_a is a variable as k_b is, and no article
+    await page.waitForFunction(() => document.querySelector(".claim sub")?.textContent === "a");
+    assert.ok(await page.$$eval(".claim sub", (all) => all.every((s) => s.querySelector(".variable"))));
     const names = await page.$$eval("#experiment option", (all) => all.map((o) => o.value));
     for (const name of names.filter((n) => n !== "cost" && n !== "block")) {
       await page.selectOption("#experiment", name);

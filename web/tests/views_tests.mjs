@@ -71,6 +71,33 @@ export function viewTests(site) {
     await close();
   });
 
+  test("train: of a comparison the example is of a run with attention; one without shows what it writes", async () => {
+    const { page, close } = await open(site.browser, site.url, {
+      hash: hashOf("train", { runs: "none,reverse-small" }),
+    });
+    await page.waitForSelector(".scrubber .map-box");
+    assert.equal(await page.$eval(".which select", (s) => s.value), "reverse-small");
+    await page.selectOption(".which select", "none");
+    await page.waitForFunction(() =>
+      /“[a-d]+” → “[a-d]*” at step \d+\. This model has no attention/.test(
+        document.querySelector(".scrubber small")?.textContent,
+      ),
+    );
+    assert.equal(await page.$(".scrubber .map-box"), null);
+    assert.doesNotMatch(await page.textContent(".scrubber"), /difference/);
+    await close();
+  });
+
+  test("train: a new training's settings begin with what most people change, without a command line's dashes", async () => {
+    const { page, close } = await open(site.browser, site.url, { hash: "#/train" });
+    await page.click("#new-training");
+    await page.waitForSelector("#new-attention");
+    const names = await page.$$eval(".new-training form > .control > .name", (all) => all.map((s) => s.textContent));
+    assert.deepEqual(names.slice(names.indexOf("attention"), names.indexOf("attention") + 2), ["attention", "epochs"]);
+    assert.doesNotMatch(await page.textContent(".new-training"), /--[a-z]/);
+    await close();
+  });
+
   test("lab: every experiment draws; sliders change the answer", async () => {
     const { page, close } = await open(site.browser, site.url, { hash: "#/lab" });
     await ready(page, ".lab .picture");

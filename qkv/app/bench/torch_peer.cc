@@ -14,13 +14,14 @@ namespace qkv::bench {
 
 TorchPeer::TorchPeer(const PythonSetup& setup, const Blas& blas, bool compiled)
     : name_((compiled ? "compiled PyTorch" : "PyTorch") + (blas.name.empty() ? "" : ", " + blas.name)),
+      python_(setup.root.empty() ? setup.python : "chroot " + setup.root + " python3"),
       process_(python_command(setup, blas, qkv_torch_peer, {compiled ? "compile" : "eager"})) {}
 
 double TorchPeer::ask(const std::string& request, const char* field) {
   try {
     return JsonObject(parse_json(process_.ask(request), {.where = "PyTorch"}), "PyTorch").number(field);
   } catch (const JsonError&) {
-    throw IoError("PyTorch did not answer; try: PYTHON -c 'import torch' with the Python of --torch");
+    throw IoError("PyTorch did not answer; try: " + python_ + " -c 'import torch'");
   }
 }
 

@@ -23,7 +23,7 @@ class TorchPeer {
 
  private:
   double ask(const std::string& request, const char* field);
-  std::string name_;
+  std::string name_, python_;  // python_: what starts its Python
   PeerProcess process_;
 };
 

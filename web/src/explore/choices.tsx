@@ -2,7 +2,7 @@
 import type { Site, Trace } from "../api";
 import { numbered, Select } from "../select";
 import { type State, state, update } from "../state";
-import { chosenHead, siteName } from "../trace";
+import { chosenHead, isRollout, siteName } from "../trace";
 
 const scales: [State["scale"], string][] = [
   ["largest", "colours to the largest"],
@@ -28,6 +28,8 @@ export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["ta
   const another = (id: string) => update({ site: id, layer: 0, head: 0, query: -1, what: "weights" });
   const sites = t.sites.map((x): [string, string] => [x.id, siteName(x)]);
   const single = tab !== "heads"; // one layer is looked at
+  const rollout = isRollout(tab, what);
+  const show = (v: State["what"]) => update({ what: v, ...(v === "rollout" ? { layer: site.layers - 1 } : {}) });
   return (
     <>
       {t.sites.length > 1 && (
@@ -38,11 +40,11 @@ export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["ta
           id="layer"
           label="Layer"
           value={String(layer)}
-          options={numbered(site.layers, "layer")}
+          options={numbered(site.layers, rollout ? "to layer" : "layer")}
           onChange={(v) => update({ layer: Number(v) })}
         />
       )}
-      {site.heads > 1 && single && tab !== "lines" && (
+      {site.heads > 1 && single && tab !== "lines" && !rollout && (
         <Select
           id="head"
           label="Head"
@@ -52,13 +54,7 @@ export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["ta
         />
       )}
       {tab === "map" && stages(site).length > 1 && (
-        <Select
-          id="what"
-          label="What is shown"
-          value={what}
-          options={stages(site)}
-          onChange={(v) => update({ what: v })}
-        />
+        <Select id="what" label="What is shown" value={what} options={stages(site)} onChange={show} />
       )}
       {tab === "map" && what !== "scores" && (
         <Select

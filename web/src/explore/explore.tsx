@@ -4,7 +4,7 @@ import type { Run, Site, Trace } from "../api";
 import type { Ends, Matrix } from "../map/matrix";
 import { exporting } from "../save/files";
 import { current, notice, state, update } from "../state";
-import { ask, chosenHead, isMean, mapName, siteName, trace } from "../trace";
+import { ask, chosenHead, isMean, isRollout, mapName, siteName, trace } from "../trace";
 import { CellView } from "./cell";
 import { Choices } from "./choices";
 import { HeadsView } from "./heads";
@@ -65,12 +65,20 @@ function TabBar({ t, site, chosen }: { t: Trace; site: Site; chosen: Tab }) {
 
 function Title({ site, tab }: { site: Site; tab: Tab }) {
   const layer = isMean(site) ? "" : `, layer ${chosenHead(site).layer}`;
-  const name = tab === "heads" ? siteName(site) : tab === "lines" ? `${siteName(site)}${layer}` : mapName(site);
-  const scores = tab === "map" && state.value.what === "scores";
+  const { what } = state.value;
+  const rollout = isRollout(tab, what);
+  const one = mapName(site, rollout ? what : "weights");
+  const name = tab === "heads" ? siteName(site) : tab === "lines" ? `${siteName(site)}${layer}` : one;
+  const about =
+    tab === "map" && what === "scores"
+      ? "Each row is a query, each cell its score with a key."
+      : tab === "map" && rollout
+        ? "Each row is a token, each cell the share of it that another brought through the layers."
+        : tabs[tab][1];
   return (
     <h2>
       {name}
-      <small>{scores ? "Each row is a query, each cell its score with a key." : tabs[tab][1]}</small>
+      <small>{about}</small>
     </h2>
   );
 }

@@ -114,7 +114,9 @@ export function Inspector(props: Props) {
     return (
       <section class="inspector">
         <h3>One query</h3>
-        <p class="caption">{touch ? "Touch" : "Click"} a row of the map to see its weights and scores as numbers.</p>
+        <p class="caption">
+          {touch ? "Touch" : "Click"} a row of the map to see its weights{site.scores ? " and scores" : ""} as numbers.
+        </p>
       </section>
     );
   const m = value.weights;

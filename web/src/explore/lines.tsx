@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Site, Trace } from "../api";
 import { sharpContext } from "../canvas";
 import { chosenTheme, isDark, seriesColor, systemDark } from "../colors";
-import { touch } from "../device";
+import { narrow, touch } from "../device";
 import { useAnswer, useWidth } from "../hooks";
 import { cell, topWeight } from "../map/matrix";
 import { shown } from "../map/tokens";
@@ -172,7 +172,7 @@ function Lines({ t, site, first, maps, largest }: Props) {
   const all = useMemo(() => linesOf(maps, first, share), [heads, maps[0]?.m, first, share]);
   const lines = all.filter((l) => !focus || (focus.side === "query" ? l.i : l.j) === focus.index);
   const labels = siteLabels(t, site);
-  const g = geometryOf(width, site.heads, first, maps[0]?.m.rows ?? 0, site.keys);
+  const g = geometryOf(width, site.heads, first, maps[0]?.m.rows ?? 0, labels);
   const top = scale === "abs" || !largest ? 1 : largest;
   const drawn: Drawn = { g, lines, labels, top };
   const layer = isMean(site) ? "" : `, layer ${chosenHead(site).layer}`;
@@ -238,19 +238,21 @@ interface FocusProps {
   labels: Labels;
 }
 
+const most = narrow ? 3 : 6;
+
 /** The largest weights of the token in focus, with the tokens at their other ends. */
 function weightsOf({ m }: HeadMap, { focus, first, labels }: FocusProps): [string, number][] {
   if (focus.side === "query") {
     const i = focus.index - first;
     if (i < 0 || i >= m.rows) return [];
-    return strongest(m, i, -6).map((j) => [labels.keys[j], cell(m, i, j)]);
+    return strongest(m, i, -most).map((j) => [labels.keys[j], cell(m, i, j)]);
   }
   const column = Array.from({ length: m.rows }, (_, i): [string, number] => [
     labels.rows[first + i],
     cell(m, i, focus.index),
   ]);
   const seen = column.filter(([, v]) => v > 0);
-  return seen.sort((a, b) => b[1] - a[1]).slice(0, 6);
+  return seen.sort((a, b) => b[1] - a[1]).slice(0, most);
 }
 
 /** Weights of the token in focus, a line per head. */

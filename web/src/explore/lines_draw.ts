@@ -8,6 +8,7 @@ import { svgText, titled } from "../save/svg";
 export const mostTokens = 64; // in the window
 const least = 22; // pixels per token
 const roomy = 34;
+const perCharacter = 7.9; // pixels of a label
 
 /** Which keys of a query get a line: the fewest that reach a share of its weight (in per cent), or the -n strongest. */
 export function strongest(m: Matrix, i: number, limit: number): number[] {
@@ -60,12 +61,16 @@ export interface Geometry {
   heads: number;
 }
 
-export function geometryOf(width: number, heads: number, first: number, rows: number, allKeys: number): Geometry {
+export function geometryOf(width: number, heads: number, first: number, rows: number, labels: Labels): Geometry {
+  const allKeys = labels.keys.length;
   const firstKey = Math.min(first, Math.max(0, allKeys - mostTokens));
   const keys = Math.min(mostTokens, allKeys - firstKey);
   const step = Math.max(least, Math.min(roomy, 480 / Math.max(rows, keys, 1)));
   const height = 34 + Math.max(rows, keys) * step;
-  return { width, heads, step, height, side: Math.min(150, width * 0.3), first, firstKey, rows, keys };
+  const inSight = [...labels.rows.slice(first, first + rows), ...labels.keys.slice(firstKey, firstKey + keys)];
+  const longest = inSight.reduce((a, token) => Math.max(a, shown(token).length), "query".length);
+  const side = Math.min(150, width * 0.3, 20 + perCharacter * longest);
+  return { width, heads, step, height, side, first, firstKey, rows, keys };
 }
 
 const top = 30;
@@ -91,7 +96,7 @@ function curve(g: Geometry, l: Line): { a: number; b: number } {
 function paintLabels(c: CanvasRenderingContext2D, g: Geometry, focus: Focus, labels: Labels): void {
   const { ink, strong, soft } = inks();
   const right = g.width - g.side + 8;
-  const chars = Math.max(4, Math.floor((g.side - 10) / 7.9));
+  const chars = Math.max(4, Math.floor((g.side - 10) / perCharacter));
   const column = (side: "query" | "key", x: number, first: number, n: number, tokens: string[]) => {
     c.textAlign = side === "query" ? "right" : "left";
     c.font = "12px system-ui, sans-serif";
@@ -115,6 +120,8 @@ export interface Drawn {
   top: number; // the weight of a line that is fully seen
 }
 const opacity = (l: Line, top: number) => Math.min(1, l.weight / top);
+/** A token looked at alone shows its lines, however weak they are beside those of others. */
+const faintest = 0.3;
 
 export function paint(c: CanvasRenderingContext2D, { g, lines, labels, top }: Drawn, focus: Focus): void {
   c.fillStyle = inks().background;
@@ -123,7 +130,7 @@ export function paint(c: CanvasRenderingContext2D, { g, lines, labels, top }: Dr
   for (const l of lines) {
     const { a, b } = curve(g, l);
     c.strokeStyle = seriesColor(l.head);
-    c.globalAlpha = opacity(l, top);
+    c.globalAlpha = Math.max(focus ? faintest : 0, opacity(l, top));
     c.beginPath();
     c.moveTo(g.side, a);
     c.bezierCurveTo(g.width / 2, a, g.width / 2, b, g.width - g.side, b);

@@ -57,6 +57,7 @@ export function Pad({ onPicture }: { onPicture: (dataUrl: string) => void }) {
   const choose = async (file: File | undefined) => file && onPicture(await fileAsInput(file));
   return (
     <div class="pad">
+      <span class="caption">Draw a picture of your own:</span>
       <canvas
         ref={canvas}
         width={padSize}

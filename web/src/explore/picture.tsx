@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Picture, Site, Trace } from "../api";
 import { freeCanvas, sharpContext } from "../canvas";
 import { chosenTheme, colorTable, css, systemDark } from "../colors";
-import type { Matrix } from "../map/matrix";
+import { type Matrix, rolloutMeaning } from "../map/matrix";
 import { csv, csvWeight } from "../save/csv";
 import { exportTrace } from "../save/files";
 import { titled } from "../save/svg";
@@ -87,9 +87,6 @@ function useSide() {
   return { box, side };
 }
 
-const rolloutMeaning =
-  "A rollout multiplies the layers: half of each layer's mean attention, half of what passes by it.";
-
 const sum = (weights: Float32Array) => weights.reduce((a, v) => a + (v || 0), 0);
 
 function caption(p: Picture, weights: Float32Array, asked: string): string {
@@ -139,7 +136,11 @@ export function PictureView({ t, site, p }: { t: Trace; site: Site; p: Picture }
     <div class="picture-view" ref={box} data-ready={m ? "true" : "false"}>
       <div class="controls">
         <label>
-          <input type="checkbox" checked={rollout} onChange={() => update({ what: rollout ? "weights" : "rollout" })} />{" "}
+          <input
+            type="checkbox"
+            checked={rollout}
+            onChange={() => update(rollout ? { what: "weights" } : { what: "rollout", layer: site.layers - 1 })}
+          />{" "}
           rollout through the layers
         </label>
         <button type="button" disabled={query < 0} onClick={() => update({ query: -1 })}>

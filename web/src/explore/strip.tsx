@@ -47,7 +47,7 @@ export function StripView({ strip: { name, note, values }, at, onAt }: Props) {
   return (
     <figure class="strip">
       <figcaption>
-        <b>{name}</b> {note} <span class="n">±{reachOf(values).toPrecision(3)}</span>
+        <b>{name}</b> {note} <span class="n">up to ±{reachOf(values).toPrecision(3)}</span>
       </figcaption>
       <svg
         viewBox={`0 0 ${width} ${height}`}

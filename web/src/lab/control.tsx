@@ -1,6 +1,6 @@
 // One setting of an experiment: a slider with its number, a menu, a field or a tick.
 import type { Setting } from "../api";
-import { Select } from "../select";
+import { plain, Select } from "../select";
 import { Formula } from "./formula";
 
 /** Where a slider goes: the limits, or around the default where there are none; over decades when the range is wide. */
@@ -28,7 +28,7 @@ export function Control(props: Props) {
   const name = <span class="name">{setting.name}</span>;
   const help = (
     <small>
-      <Formula text={setting.help} />
+      <Formula text={plain(setting.help)} />
     </small>
   );
   if (setting.kind === "flag") {

@@ -18,9 +18,11 @@ const short = new RegExp(
   `(?<=[A-Za-z${greek}′\u0302])_(?:\\(([^()]*)\\)|([${greek}]\\([a-z]\\))|([A-Za-z${greek}0-9]{1,2}))(?![A-Za-z0-9${greek}])` +
     `|(?<=[A-Za-z${greek}0-9)])\\^(?:\\(([^()]*)\\)|([A-Za-z${greek}0-9−]+))`,
 );
-/** A letter that stands alone, but for the words "a", "A" and "I"; two where one of them is Greek. */
+/** A letter that stands alone, but for the words "a", "A" and "I"; two where one of them is Greek, or where the second
+ *  has a script; one after a number where it has a script. */
 const variable = new RegExp(
-  `(?<![A-Za-z${greek}0-9'’])(?:[b-zB-HJ-Z]|[${greek}]|[a-z][${greek}]|[${greek}][a-z])(?![A-Za-z${greek}'’]|-[a-z])`,
+  `(?<![A-Za-z${greek}0-9'’])(?:[b-zB-HJ-Z]|[${greek}]|[a-z][${greek}]|[${greek}][A-Za-z])(?![A-Za-z${greek}'’]|-[a-z])` +
+    `|(?<![A-Za-z${greek}0-9'’])[A-Za-z]{2}(?=[_^²³])|(?<=[0-9])[a-z${greek}](?=[_^²³])`,
 );
 
 interface Part {
@@ -37,16 +39,10 @@ function search(pattern: RegExp, text: string, from: number): RegExpExecArray | 
   return sticky.exec(text);
 }
 
-const scripted = (sign: string, inner: string): JSX.Element =>
-  sign === "_" ? (
-    <sub>
-      <Formula text={inner} />
-    </sub>
-  ) : (
-    <sup>
-      <Formula text={inner} />
-    </sup>
-  );
+function scripted(sign: string, inner: string): JSX.Element {
+  const text = inner === "a" ? <i class="variable">a</i> : <Formula text={inner} />;
+  return sign === "_" ? <sub>{text}</sub> : <sup>{text}</sup>;
+}
 
 function script(text: string, from: number): Part | null {
   const braced = search(/[_^]\{/, text, from);

@@ -53,7 +53,7 @@ function tick(v: number): string {
 }
 
 function scaleOf(axis: LabAxis, domain: Domain, few: boolean): Plot.ScaleOptions {
-  const common = { label: axis.title, domain, grid: true };
+  const common = { label: axis.title || null, domain, grid: true };
   if (!axis.log) return { ...common, type: "linear", ticks: few ? 5 : undefined };
   const decades = Math.ceil(Math.log10(domain[1] / domain[0]));
   return { ...common, type: "log", tickFormat: tick, ticks: Math.min(6, decades + 1) };

@@ -10,7 +10,8 @@ import { mapSvg } from "../save/map_svg";
 import { Formula } from "./formula";
 
 function matrixOf(m: LabMap): Matrix {
-  const labels = (given: string[], n: number) => Array.from({ length: n }, (_, i) => given[i] ?? String(i));
+  const low = (label: string) => label.replace(/_(\d)/g, (_, d) => String.fromCharCode(0x2080 + Number(d)));
+  const labels = (given: string[], n: number) => Array.from({ length: n }, (_, i) => low(given[i] ?? String(i)));
   return {
     rows: m.rows,
     cols: m.columns,

@@ -1,7 +1,7 @@
 // The colours of a map, with the numbers at their ends.
 import { colorTable, css, type Scale } from "../colors";
 import { state, update } from "../state";
-import { endsOf, type Matrix } from "./matrix";
+import { endsOf, liftReach, type Matrix } from "./matrix";
 
 const digits = (v: number): string => String(Number(v.toPrecision(3)));
 
@@ -18,8 +18,10 @@ function ends(m: Matrix, scale: Scale): [string, string] {
       return ["0", "1"];
     case "row":
       return ["0", "each row's largest"];
-    case "lift":
-      return ["1/64 × uniform", "64 × uniform"];
+    case "lift": {
+      const most = 2 ** liftReach(m);
+      return [`1/${most} × uniform`, `${most} × uniform`];
+    }
     case "auto":
       return [digits(low), both ? `${digits(high)}, the lowest and highest${both}` : digits(high)];
     case "centered": {

@@ -62,8 +62,18 @@ export function sharedEnds(maps: Matrix[]): Ends {
   };
 }
 
+/** Doublings of an even weight at which colours relative to it end: as many as the largest weight has, 1 to 6. */
+export function liftReach(m: Matrix): number {
+  let most = 1;
+  for (let i = 0; i < m.rows; i++) {
+    const row = visible(m, i);
+    most = row.reduce((a, v) => Math.max(a, v * row.length), most);
+  }
+  return Math.max(1, Math.min(6, Math.ceil(Math.log2(most))));
+}
+
 /** Position on the colour map of the weights of one row; NaN stays NaN. */
-function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => number {
+function rowShade(row: Float32Array, scale: "row" | "lift", reach: number): (v: number) => number {
   let top = 0;
   let seen = 0;
   for (const v of row) {
@@ -71,7 +81,7 @@ function rowShade(row: Float32Array, scale: "row" | "lift"): (v: number) => numb
     if (!Number.isNaN(v)) seen++;
   }
   if (scale === "row") return (v) => (top > 0 ? v / top : v);
-  return (v) => (v > 0 ? Math.max(0, Math.min(1, 0.5 + Math.log2(v * seen) / 12)) : v);
+  return (v) => (v > 0 ? Math.max(0, Math.min(1, 0.5 + Math.log2(v * seen) / (2 * reach))) : v);
 }
 
 /** Position on the colour map when all cells share one scale; NaN stays NaN. */
@@ -88,9 +98,10 @@ function wholeShade(m: Matrix, scale: "largest" | "abs" | "auto" | "centered"): 
 export function shades(m: Matrix, scale: Scale): Float32Array {
   const out = new Float32Array(m.values.length);
   const whole = scale === "row" || scale === "lift" ? null : wholeShade(m, scale);
+  const reach = scale === "lift" ? liftReach(m) : 0;
   for (let i = 0; i < m.rows; i++) {
     const row = rowOf(m, i);
-    out.set(row.map(whole ?? rowShade(row, scale as "row" | "lift")), i * m.cols);
+    out.set(row.map(whole ?? rowShade(row, scale as "row" | "lift", reach)), i * m.cols);
   }
   return out;
 }
@@ -172,6 +183,9 @@ function summary(m: Matrix): { rows: number; largest: number; entropy: number; m
 const scoresMeaning =
   "A score says how well a key fits a query, before a row of scores becomes a row of weights: only differences within a row count.";
 
+export const rolloutMeaning =
+  "A rollout multiplies the layers: half of each layer's mean attention, half of what passes by it.";
+
 const counted = (n: number): string => n.toLocaleString("en");
 
 /** One sentence computed from the map. */
@@ -184,5 +198,6 @@ export function caption(m: Matrix): string {
   if (!rows) return "No row sees a key.";
   if (m.pool && m.pool > 1) return `Seen from afar. Each cell is the largest of ${m.pool} × ${m.pool} weights.`;
   const hidden = masked ? `; ${counted(masked)} of ${counted(m.rows * m.cols)} cells are masked` : "";
-  return `A row's largest weight is ${largest.toFixed(2)} on average, its entropy ${spread(entropy)}${hidden}.`;
+  const meaning = m.kind === "rollout" ? `${rolloutMeaning} ` : "";
+  return `${meaning}A row's largest weight is ${largest.toFixed(2)} on average, its entropy ${spread(entropy)}${hidden}.`;
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { type ApiError, getJson, type Setting, type TaskInfo } from "../api";
 import { useAnswer } from "../hooks";
 import { dataSets, runs, start } from "../runs";
-import { Select } from "../select";
+import { plain, Select } from "../select";
 import { isSite } from "../site/place";
 import { update } from "../state";
 import { PastedText } from "./pasted_text";
@@ -21,11 +21,10 @@ export async function begin(order: Promise<string>): Promise<void> {
 }
 
 /** What most people change; the others are a click away. */
-const usual = new Set(
+const usual =
   "attention model positions epochs train-size generated-size max-length layers heads width hidden lr batch seed".split(
     " ",
-  ),
-);
+  );
 
 interface FieldProps {
   setting: Setting;
@@ -43,7 +42,7 @@ function SettingField({ setting: s, value, onChange }: FieldProps) {
   const set = (v: string) => onChange(v === s.value || v === "" ? undefined : v);
   const number = s.kind === "integer" || s.kind === "number";
   return (
-    <label for={id} class={s.kind === "flag" ? "control flag" : "control"} title={s.help}>
+    <label for={id} class={s.kind === "flag" ? "control flag" : "control"} title={plain(s.help)}>
       {s.kind === "flag" && (
         <input
           id={id}
@@ -67,7 +66,7 @@ function SettingField({ setting: s, value, onChange }: FieldProps) {
           onChange={(e) => set(e.currentTarget.value)}
         />
       )}
-      <small>{s.help}</small>
+      <small>{plain(s.help)}</small>
     </label>
   );
 }
@@ -148,7 +147,7 @@ export function NewTraining() {
     }
     setBusy(false);
   };
-  const others = task?.settings.filter((s) => !usual.has(s.name)) ?? [];
+  const others = task?.settings.filter((s) => !usual.includes(s.name)) ?? [];
   return (
     <details class="new-training" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary id="new-training">Train a model of your own</summary>
@@ -168,7 +167,7 @@ export function NewTraining() {
             <small>{task.summary}</small>
           </label>
           <Sources task={task.name} order={order} change={change} />
-          {task.settings.filter((s) => usual.has(s.name)).map(field)}
+          {usual.flatMap((name) => task.settings.filter((s) => s.name === name)).map(field)}
           {others.length > 0 && (
             <details>
               <summary>{others.length} more settings</summary>

@@ -14,22 +14,21 @@ import { fetchMap, isMean, siteName } from "../trace";
 interface Look {
   step: number;
   t: Trace;
-  site: Site;
-  m: Matrix;
+  map: { site: Site; m: Matrix } | null; // null: it has no attention
 }
 
 /** Maps already fetched, by run, checkpoint and input; a checkpoint never changes. */
 const known = new Map<string, Look>();
 const mostKnown = 400;
 
-async function lookAt(run: string, step: number, input: string): Promise<Look | null> {
+async function lookAt(run: string, step: number, input: string): Promise<Look> {
   const key = JSON.stringify([run, step, input]);
   const before = known.get(key);
   if (before) return before;
   const t = await postJson<Trace>("/api/trace", { model: run, checkpoint: String(step), input });
   const site = t.sites.find((s) => s.id === "cross") ?? t.sites[t.sites.length - 1];
-  if (!site) return null;
-  const look = { step, t, site, m: await fetchMap(t, { site, layer: site.layers - 1, head: 0 }) };
+  const map = site ? { site, m: await fetchMap(t, { site, layer: site.layers - 1, head: 0 }) } : null;
+  const look = { step, t, map };
   if (known.size > mostKnown) known.clear();
   known.set(key, look);
   return look;
@@ -67,7 +66,6 @@ export function Scrubber({ run }: { run: Run }) {
   const [look, setLook] = useState<Look | null>(null);
   const [last, setLast] = useState<Look | null>(null);
   const [problem, setProblem] = useState("");
-  const [mute, setMute] = useState(false); // no attention to show
   const [against, setAgainst] = useState(false);
   const fail = (e: ApiError) => setProblem(e.message);
   const input = useExample(run, fail);
@@ -75,33 +73,34 @@ export function Scrubber({ run }: { run: Run }) {
   useEffect(() => {
     if (!input) return;
     wanted.current = at;
-    const take = (found: Look | null) => {
+    const take = (found: Look) => {
       if (wanted.current !== at) return;
       setLook(found);
       setProblem("");
-      setMute(!found);
     };
     lookAt(run.id, at, input).then(take, fail);
   }, [run.id, at, input]);
   useEffect(() => {
     if (input && against) lookAt(run.id, end, input).then(setLast, fail);
   }, [run.id, input, against, steps.length]);
-  const changed = against && last && look ? difference(look.m, last.m) : null;
-  const map = changed ?? look?.m;
+  const changed = against && last?.map && look?.map ? difference(look.map.m, last.map.m) : null;
+  const map = changed ?? look?.map?.m;
   const title = look ? `${run.id} at step ${look.step}: “${shown(input)}”` : "";
   const scale = changed ? "centered" : state.value.scale;
   const save = (kind: "svg" | "png" | "csv") => map && void saveAs(kind, mapExport(title, map, scale));
   return (
-    <section class="scrubber" data-ready={look || mute ? "true" : "false"} data-step={look?.step ?? ""}>
+    <section class="scrubber" data-ready={look ? "true" : "false"} data-step={look?.step ?? ""}>
       <h2>
         One example as training continues
-        <small>{look ? describe(look, input) : mute ? "This model has no attention to show." : "Loading…"}</small>
+        <small>{look ? describe(look, input) : "Loading…"}</small>
       </h2>
       <div class="controls">
         <Player steps={steps} at={at} drawn={look?.step} />
-        <label>
-          <input type="checkbox" checked={against} onChange={() => setAgainst(!against)} /> difference from the last
-        </label>
+        {map && (
+          <label>
+            <input type="checkbox" checked={against} onChange={() => setAgainst(!against)} /> difference from the last
+          </label>
+        )}
         {map && <SaveButtons save={save} />}
       </div>
       {problem && (
@@ -109,7 +108,7 @@ export function Scrubber({ run }: { run: Run }) {
           {problem}
         </p>
       )}
-      {against && last && look && !changed && (
+      {against && last && map && !changed && (
         <p class="caption">The outputs differ in length: the map itself is shown.</p>
       )}
       {map && <HeatMap m={map} scale={scale} label={title} pinned={-1} onPin={() => undefined} />}
@@ -122,8 +121,10 @@ export function Scrubber({ run }: { run: Run }) {
   );
 }
 
-function describe({ t, site, step }: Look, input: string): string {
+function describe({ t, map, step }: Look, input: string): string {
   const result = `“${shown(input)}” → “${shown(t.output)}” at step ${step}`;
+  if (!map) return `${result}. This model has no attention, so there is no map.`;
+  const { site } = map;
   const head = isMean(site) ? "" : `, layer ${site.layers - 1}, head 0`;
   return `${result}; ${siteName(site)}${head}`;
 }

@@ -47,9 +47,10 @@ export function Train({ runs }: { runs: Run[] }) {
   const chosen = chosenRuns(runs);
   const ids = chosen.map((r) => r.id);
   useRecords(ids);
-  const scrubbed = chosen.find((r) => r.checkpoints.length > 0);
-  const showExample = (id: string) =>
-    update({ runs: [id, ...ids.filter((x) => x !== id)].join(","), trainingStep: -1 });
+  const ready = chosen.filter((r) => r.checkpoints.length > 0);
+  const attends = (r: Run) => r.settings.every((s) => s.name !== "attention" || s.value !== "none");
+  const scrubbed = ready.find((r) => r.id === state.value.model) ?? ready.find(attends) ?? ready[0];
+  const showExample = (id: string) => update({ model: id, input: "", checkpoint: "", trainingStep: -1 });
   const tasks = [...new Set(chosen.map((r) => r.task))];
   return (
     <main class="train">
