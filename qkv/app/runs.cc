@@ -122,6 +122,8 @@ std::string size_text(int64_t bytes) {
   return b < kGiga ? format_number(b / kMega, 2) + " MB" : format_number(b / kGiga, 3) + " GB";
 }
 
+constexpr int kWholeNames = 200;  // columns; names are there to be copied, so none is shortened
+
 void print_list(const std::vector<Listed>& all, const std::string& root) {
   if (all.empty()) {
     std::printf("no runs below %s; 'qkv train reverse' makes one in a minute\n", root.c_str());
@@ -140,7 +142,9 @@ void print_list(const std::vector<Listed>& all, const std::string& root) {
     if (!l.error.empty()) figure = "cannot be read";
     table.rows.push_back({l.run.path, l.task, l.model, figure, age_text(l.age), size_text(l.bytes)});
   }
-  std::fputs(terminal_table(table, detect_terminal(STDOUT_FILENO)).c_str(), stdout);
+  Terminal terminal = detect_terminal(STDOUT_FILENO);
+  terminal.width = std::max(terminal.width, kWholeNames);
+  std::fputs(terminal_table(table, terminal).c_str(), stdout);
   for (const Listed& l : all) {
     if (!l.error.empty()) std::fprintf(stderr, "qkv: %s\n", l.error.c_str());
   }
