@@ -118,7 +118,7 @@ TEST(Target, IsRestrictedForEveryCommandAndNamed) {
 TEST(Compare, TakesWhatTheTaskHasUnlessAsked) {
   EXPECT_TRUE(says(run_program({"compare", "reverse", "--help"}).out, "[none,dot]"));
   const TempFolder folder;
-  const ProgramRun run = run_program({"compare", "text", "--generated-size", "30", "--epochs", "1", "--layers", "1",
+  const ProgramRun run = run_program({"compare", "text", "--generated-size", "100", "--epochs", "1", "--layers", "1",
                                       "--heads", "2", "--width", "16", "--block", "16", "--out", folder / "both"});
   EXPECT_EQ(run.code, 0) << run.err;  // where a model without attention would know nothing at all
   EXPECT_TRUE(fs::exists(folder / "both/mean/result.json"));

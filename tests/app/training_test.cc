@@ -136,7 +136,6 @@ TEST_F(Trained, MapsInEveryFormat) {
   expect_refused({"map", run(), "--input", "abcd", "--out", *folder_ / "m.pdf"}, 2, ".png, .svg, .html or .csv");
   expect_refused({"map", run(), "--input", "abcd", "--head", "4"}, 2, "--head 4: there is 1 head, number 0");
   expect_refused({"map", run(), "--input", ""}, 2, "the input is empty");
-  expect_refused({"map", run()}, 2, "--input");
 }
 
 TEST_F(Trained, ResumingWhatIsFinished) {
