@@ -1,5 +1,6 @@
 // Which attention is looked at: kind, layer, head, weights or scores, and the colours' scale.
 import type { Site, Trace } from "../api";
+import { narrow } from "../device";
 import { numbered, Select } from "../select";
 import { type State, state, update } from "../state";
 import { chosenHead, isRollout, siteName } from "../trace";
@@ -9,6 +10,13 @@ const scales: [State["scale"], string][] = [
   ["abs", "colours 0 to 1"],
   ["row", "colours by row"],
   ["lift", "relative to uniform"],
+];
+/** The same beside three other menus on a phone; the legend below the map says the rest. */
+const shortScales: typeof scales = [
+  ["largest", "largest"],
+  ["abs", "0 to 1"],
+  ["row", "by row"],
+  ["lift", "uniform"],
 ];
 
 function stages(site: Site): [State["what"], string][] {
@@ -61,7 +69,7 @@ export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["ta
           id="scale"
           label="Scale of the colours"
           value={scale}
-          options={scales}
+          options={narrow && site.layers > 1 && site.heads > 1 ? shortScales : scales}
           onChange={(v) => update({ scale: v })}
         />
       )}
