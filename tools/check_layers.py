@@ -43,6 +43,7 @@ OUTSIDE = {
     "mpi": [],
 }
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+BARE_AXIS = re.compile(r"\.[xy] = \{\.")
 JSON_PARSE = re.compile(r"\bjson::(parse|accept|from_\w+)\(", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')
 
@@ -82,6 +83,8 @@ def problems():
         for number, line in enumerate(lines, 1):
             if JSON_PARSE.search(line) and file != "io/json.cc":
                 yield f"{name}:{number}: JSON is parsed by qkv/io/json.h alone"
+            if BARE_AXIS.search(line):
+                yield f"{name}:{number}: name the type, Axis{{...}}: else g++ 12 frees it twice when a later member throws"
             found = INCLUDE.match(line)
             reason = found and fault(file, layer, found.group(1))
             if reason:

@@ -173,7 +173,7 @@ void run_growth(const BenchOptions& o, const Limits& limits, nlohmann::json& row
 /// The cases as bars, one per number of threads: how many times as fast as the best PyTorch, or without one the share
 /// of the machine's multiply-adds.
 BarChart chart_of(const nlohmann::json& rows) {
-  BarChart chart{.title = "qkv against PyTorch", .group_title = "case", .y = {.title = "times as fast"}};
+  BarChart chart{.title = "qkv against PyTorch", .group_title = "case", .y = Axis{.title = "times as fast"}};
   const bool compared = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.contains("ratio"); });
   if (!compared) chart.title = "qkv against the machine", chart.y.title = "share of the FMA peak, %";
   std::map<int, std::map<std::string, double>> by_threads;

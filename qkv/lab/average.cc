@@ -20,8 +20,8 @@ void draw(Result& r, double beta, int64_t m, const std::vector<double>& sweep) {
   Plot plot{
       .title = "Averaging two values: who gets the weight",
       .caption = "q = t(k_a + k_b) over " + std::to_string(m) + " orthonormal keys. Lines: predicted; dots: measured.",
-      .x = {.title = "t"},
-      .y = {.title = "weight", .low = 0.0},
+      .x = Axis{.title = "t"},
+      .y = Axis{.title = "weight", .low = 0.0},
       .series = {
           curve("v_a, and the same for v_b", range, 0, [&](double t) { return pair_weight(t, beta, m); }),
           dots("", sweep, r.measured_of("weight of v_a"), 0),

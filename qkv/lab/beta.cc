@@ -106,8 +106,8 @@ void draw_sweep(Result& r, const std::vector<Lookup>& lookups, double top) {
   if (top <= 0) return;
   Plot plot{.title = "From soft to hard: entropy of the weights over β",
             .caption = "ln m on the left, 0 on the right. Lines: predicted; dots: measured.",
-            .x = {.title = "β", .log = true},
-            .y = {.title = "entropy (nats)", .low = 0.0}};
+            .x = Axis{.title = "β", .log = true},
+            .y = Axis{.title = "entropy (nats)", .low = 0.0}};
   for (size_t i = 0; i < lookups.size(); ++i) {
     const Lookup& l = lookups[i];
     const int color = static_cast<int>(i);
@@ -179,8 +179,8 @@ void draw_dimensions(Result& r, const std::vector<double>& dims, int m) {
       Plot{.title = "Why β = 1/√d: the entropy over the dimension",
            .caption = "Random keys, m = " + std::to_string(m) +
                       ". Lines: predicted by quadrature; dots: measured, with three standard errors.",
-           .x = {.title = "dimension d", .log = true},
-           .y = {.title = "mean entropy (nats)", .low = 0.0},
+           .x = Axis{.title = "dimension d", .log = true},
+           .y = Axis{.title = "mean entropy (nats)", .low = 0.0},
            .series = {curve("β = 1/√d", range, 0, [&](double) { return mean_entropy_of_normal_scores(1, m); }),
                       dots("", dims, r.measured_of(scaled), 0, r.reach_of(scaled)),
                       Series{.name = "β = 1", .x = dims, .y = {}, .color = 1},

@@ -80,8 +80,8 @@ void draw(Result& r, const Problem& p, const HeadPositions& at, double beta) {
       Plot{.title = "A convolution by attention",
            .caption = "Kernel " + std::to_string(p.kernel) + ", " + std::to_string(p.inputs) +
                       " channels; the first output channel.",
-           .x = {.title = "position", .whole = true},
-           .y = {.title = "output"},
+           .x = Axis{.title = "position", .whole = true},
+           .y = Axis{.title = "output"},
            .series = {
                channel("direct convolution", direct_convolution(p, p.x), 0, Marks::kLine),
                channel(lab::at("attention, β", beta), attention_convolution(p, at, with_scale(beta)), 0, Marks::kDots),

@@ -63,8 +63,8 @@ void draw(Result& r, const Copy& c, const std::vector<double>& sweep, const std:
   Plot plot{.title = "Copying: the weight of v_j as the query grows",
             .caption = "q = t·k_j over " + std::to_string(c.keys_count) +
                        " orthonormal keys. Lines: predicted; dots: measured.",
-            .x = {.title = "t"},
-            .y = {.low = 0.0},
+            .x = Axis{.title = "t"},
+            .y = Axis{.low = 0.0},
             .series = {curve("weight of v_j", range, 0, [&](double t) { return c.weight(t); }),
                        dots("", sweep, r.measured_of("weight of v_j"), 0),
                        curve("distance of c from v_j", range, 1, [&](double t) { return c.error(t); }),

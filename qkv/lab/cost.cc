@@ -157,8 +157,8 @@ void draw(Result& r, const char* title, const char* axis, const std::vector<std:
           const std::vector<double>& powers) {
   Plot plot{.title = title,
             .caption = "Dots: the shortest of several runs. Lines: the predicted power, at the height that fits best.",
-            .x = {.title = axis, .log = true},
-            .y = {.title = "seconds of one thread", .log = true}};
+            .x = Axis{.title = axis, .log = true},
+            .y = Axis{.title = "seconds of one thread", .log = true}};
   for (size_t i = 0; i < all.size(); ++i) {
     const Timing& t = *all[i].first;
     const int color = static_cast<int>(i);

@@ -120,12 +120,12 @@ void compare_norm(Result& r, Rng& rng, int64_t dim) {
 void draw(Result& r, const Stack& s, const std::vector<Measured>& squares, const std::vector<Measured>& straights) {
   Plot lengths{.title = "The gradient on its way down",
                .caption = "Root mean square, the output's being 1. Lines: predicted; dots: measured.",
-               .x = {.title = "layer, from the input (left) to the output (right)", .whole = true},
-               .y = {.title = "length of the gradient", .log = true}};
+               .x = Axis{.title = "layer, from the input (left) to the output (right)", .whole = true},
+               .y = Axis{.title = "length of the gradient", .log = true}};
   Plot direct{.title = "What of it came straight down",
               .caption = "The part along the gradient at the output. Lines: predicted; dots: measured.",
-              .x = {.title = "layer", .whole = true},
-              .y = {.title = "unchanged part"}};
+              .x = Axis{.title = "layer", .whole = true},
+              .y = Axis{.title = "unchanged part"}};
   for (size_t i = 0; i < std::size(kArrangements); ++i) {
     const Arrangement& a = kArrangements[i];
     const int color = static_cast<int>(i);

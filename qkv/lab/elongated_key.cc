@@ -12,8 +12,8 @@ namespace {
 void draw(Result& r, const KeyLookup& lookup, double alpha, const std::vector<double>& sweep) {
   Plot plot{.title = "A longer key: its weight rises or falls with the sign of q·k",
             .caption = "k̂ = αk. Lines: predicted; dots: measured.",
-            .x = {.title = "α"},
-            .y = {.title = "weight, relative to α = 1", .log = true}};
+            .x = Axis{.title = "α"},
+            .y = Axis{.title = "weight, relative to α = 1", .log = true}};
   const std::vector<double> weights = r.measured_of("weight of v_a");  // the sweep of key 0, then that of key 1
   for (const int64_t a : {int64_t{0}, int64_t{1}}) {
     const int color = static_cast<int>(a);

@@ -75,8 +75,8 @@ void draw(Result& r, const Inputs& u, double beta, double length, const std::vec
   r.pictures.push_back(
       Plot{.title = "Reaching u_b: only with K, Q and V",
            .caption = "Distances in units of r, measured at five lengths; predictions in the table.",
-           .x = {.title = "r, the length of the vectors"},
-           .y = {.title = "distance / r", .low = 0.0},
+           .x = Axis{.title = "r, the length of the vectors"},
+           .y = Axis{.title = "distance / r", .low = 0.0},
            .series = {line("no K, Q, V: c_2 from u_b", "no K, Q, V: |c_2 − u_b| / r", 1),
                       line("x_2 = u_a + u_d: c_2 from u_b", "x_2 = u_a + u_d: |c_2 − u_b| / r", 2),
                       line("with K, Q, V: c_2 from u_b", "with K, Q, V: |c_2 − u_b| / r", 0),

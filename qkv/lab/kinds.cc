@@ -109,8 +109,8 @@ void draw(Result& r, const Tensor& x, const Tensor& y, double beta) {
   const Range range{0, std::max(4 * beta, 1.0)};
   r.pictures.push_back(Plot{.title = "Soft attention: how many keys it uses",
                             .caption = "e^entropy, mean over the queries; predicted. Hard attention uses one.",
-                            .x = {.title = "β"},
-                            .y = {.title = "keys in use", .low = 0.0},
+                            .x = Axis{.title = "β"},
+                            .y = Axis{.title = "keys in use", .low = 0.0},
                             .series = {curve("self", range, 0, keys(x, x)), curve("cross", range, 1, keys(y, x))},
                             .guides = {{.at = 1, .label = "hard"}}});
 }

@@ -47,16 +47,16 @@ void draw_histogram(Result& r, const NoisyLookup& n, const std::vector<double>& 
   r.pictures.push_back(Plot{.title = "One head, length of k_a noisy: either v_a or v_b, seldom between",
                             .caption = at("t", n.t) + at(", s²", n.variance_a) +
                                        ". Dots: share of the draws in each of 20 bins, with three standard errors.",
-                            .x = {.title = "weight of v_a in one draw", .low = 0.0, .high = 1.0},
-                            .y = {.title = "share of draws", .low = 0.0},
+                            .x = Axis{.title = "weight of v_a in one draw", .low = 0.0, .high = 1.0},
+                            .y = Axis{.title = "share of draws", .low = 0.0},
                             .series = {line, dots("measured", x, found, 1, reach)}});
 }
 
 void draw_variances(Result& r, const NoisyLookup& base, const std::vector<double>& variances) {
   Plot plot{.title = "Variance of the output against the variance of the key's length",
             .caption = "Line: predicted by quadrature; dots: measured, with three standard errors.",
-            .x = {.title = "variance s² of the length of k_a"},
-            .y = {.title = "variance of the output", .low = 0.0}};
+            .x = Axis{.title = "variance s² of the length of k_a"},
+            .y = Axis{.title = "variance of the output", .low = 0.0}};
   Series line{.name = "only k_a noisy", .color = 0};
   for (int i = 0; i <= 40; ++i) {
     NoisyLookup n = base;

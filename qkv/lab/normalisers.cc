@@ -92,8 +92,8 @@ std::vector<double> parse_scores(const std::string& text) {
 void draw(Result& r, const std::vector<double>& z, double beta) {
   Plot plot{.title = "Two keys: the weight of one as its score pulls ahead",
             .caption = "Lines: predicted; dots: measured.",
-            .x = {.title = "x, the difference of the scores"},
-            .y = {.title = "weight of the first key", .low = 0.0, .high = 1.0}};
+            .x = Axis{.title = "x, the difference of the scores"},
+            .y = Axis{.title = "weight of the first key", .low = 0.0, .high = 1.0}};
   const std::vector<double> x = {-2.5, -1.5, -0.75, -0.25, 0, 0.25, 0.75, 1.5, 2.5};
   HeatMap map{.title = "weights", .row_title = "normaliser", .column_title = "score"};
   map.columns = static_cast<int64_t>(z.size());

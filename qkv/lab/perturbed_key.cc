@@ -21,8 +21,8 @@ void draw(Result& r, const KeyLookup& lookup, const Tensor& direction, const std
   r.pictures.push_back(Plot{
       .title = "Moving one key: the change is linear in the step, its error quadratic",
       .caption = "Lines: predicted; dots: measured by two calls of attention. Slopes 1 and 2 on these axes.",
-      .x = {.title = "length of ε", .log = true},
-      .y = {.title = "share of v_a − H", .log = true},
+      .x = Axis{.title = "length of ε", .log = true},
+      .y = Axis{.title = "share of v_a − H", .log = true},
       .series = {curve("change, exact formula", range, 0, [&](double s) { return std::abs(change(s).exact); }),
                  dots("", steps, changes, 0),
                  curve("first order β(q·ε)α_a", range, 1, [&](double s) { return std::abs(change(s).first_order); }),
@@ -59,8 +59,8 @@ void random_changes(Result& r, const KeyLookup& lookup, const Settings& set, Rng
   r.pictures.push_back(
       Plot{.title = "A key moved at random: the output scatters by σ, its mean moves by σ²",
            .caption = "Lines: predicted to first and second order; dots: measured over the draws. Slopes 1 and 2.",
-           .x = {.title = "σ", .log = true},
-           .y = {.title = "share of v_a − H", .log = true},
+           .x = Axis{.title = "σ", .log = true},
+           .y = Axis{.title = "share of v_a − H", .log = true},
            .series = {curve("standard deviation α_a βσ|q|", range, 0, [&](double s) { return weight * unit * s; }),
                       dots("", sigmas, deviations, 0),
                       curve("|mean| ½α_a|1 − 2α_a|β²σ²|q|²", range, 1,

@@ -88,8 +88,8 @@ void draw(Result& r, const Tensor& p, const Tensor& similar, int64_t column) {
   Plot plot{
       .title = "Sinusoidal positions: four columns of the encoding",
       .caption = "Width " + std::to_string(d) + ". Each pair of columns is a sine and a cosine of one wavelength.",
-      .x = {.title = "position i", .whole = true},
-      .y = {.title = "P_ij"}};
+      .x = Axis{.title = "position i", .whole = true},
+      .y = Axis{.title = "P_ij"}};
   for (int64_t j = std::min(column, std::max<int64_t>(0, d - 4)); j < d && plot.series.size() < 4; ++j) {
     Series s{.name = "column " + std::to_string(j), .color = static_cast<int>(plot.series.size())};
     for (int64_t i = 0; i < n; ++i) {

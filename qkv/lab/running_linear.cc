@@ -72,8 +72,8 @@ Result run_running_linear(const Settings& set) {
   r.pictures.push_back(
       Plot{.title = "A linear layer run over the positions, by attention",
            .caption = "The first output channel. Hard attention lies on the linear layer; β = 0 is flat.",
-           .x = {.title = "position", .whole = true},
-           .y = {.title = "output"},
+           .x = Axis{.title = "position", .whole = true},
+           .y = Axis{.title = "output"},
            .series = {channel("linear layer W x_i", wanted, 0, Marks::kLine),
                       channel("attention, hard (β → ∞)", attend(hard), 0, Marks::kDots),
                       channel("attention, β = 2", attend(with_scale(2)), 2, Marks::kLineAndDots),

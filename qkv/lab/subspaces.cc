@@ -71,8 +71,8 @@ void draw(Result& r, const Pairs& p, double t_max, const std::vector<double>& sw
   const Range range{0, t_max};
   r.pictures.push_back(Plot{.title = "Two questions at once: two heads answer both, one head mixes them",
                             .caption = "Lines: predicted; dots: measured. No weights bring one head nearer than 1.",
-                            .x = {.title = "t"},
-                            .y = {.title = "distance from [x_a ; y_b]", .low = 0.0},
+                            .x = Axis{.title = "t"},
+                            .y = Axis{.title = "distance from [x_a ; y_b]", .low = 0.0},
                             .series = {curve("two heads", range, 0, [&](double t) { return two_heads_distance(p, t); }),
                                        dots("", sweep, r.measured_of("two heads: distance from [x_a ; y_b]"), 0),
                                        curve("one head", range, 1, [&](double t) { return one_head_distance(p, t); }),

@@ -58,8 +58,8 @@ void draw_outputs(Result& r, const Outcome& one, const Outcome& two) {
       Plot{.title = "The same noisy keys, one head and two: the weight of v_a from draw to draw",
            .caption = "One head swings between 0 and 1. Two heads stay at ½ except for the draws in which "
                       "the length of k_a is near zero or negative.",
-           .x = {.title = "draw", .whole = true},
-           .y = {.title = "weight of v_a", .low = 0.0, .high = 1.0},
+           .x = Axis{.title = "draw", .whole = true},
+           .y = Axis{.title = "weight of v_a", .low = 0.0, .high = 1.0},
            .series = {dots("one head, q = t(μ_a + μ_b)", x, y1, 1), dots("two heads, tμ_a and tμ_b", x, y2, 0)}});
 }
 
@@ -70,8 +70,8 @@ void draw_variances(Result& r, const NoisyLookup& base, const std::vector<const 
   const int colors[] = {1, 2, 0, 3};
   Plot plot{.title = "Variance of the output: two heads against one",
             .caption = "Only k_a noisy. Lines: predicted; dots: measured, with three standard errors.",
-            .x = {.title = "variance s² of the length of k_a"},
-            .y = {.title = "variance of the output", .log = true, .low = 1e-6, .high = 1.0}};
+            .x = Axis{.title = "variance s² of the length of k_a"},
+            .y = Axis{.title = "variance of the output", .log = true, .low = 1e-6, .high = 1.0}};
   for (size_t i = 0; i < 4; ++i) {
     Series line{.name = names[i], .color = colors[i]};
     for (int k = 2; k <= 40; ++k) {

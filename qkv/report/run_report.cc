@@ -181,7 +181,7 @@ Drawing bars_of(const std::vector<const ReportedRun*>& runs, size_t k) {
   BarChart chart{.title = breakdown_title(first),
                  .group_title = first.by,
                  .groups = first.labels,
-                 .y = {.title = metric_label(first.metric)},
+                 .y = Axis{.title = metric_label(first.metric)},
                  .numbers = runs.size() == 1,
                  .width = kWholeWidth};
   for (const ReportedRun* run : runs) {
@@ -194,8 +194,8 @@ Drawing bars_of(const std::vector<const ReportedRun*>& runs, size_t k) {
 Drawing lines_of(const std::vector<const ReportedRun*>& runs, size_t k) {
   const Breakdown& first = runs[0]->result.evaluation.breakdowns[k];
   Plot plot{.title = breakdown_title(first),
-            .x = {.title = first.by, .whole = true},
-            .y = {.title = metric_label(first.metric), .low = 0.0},
+            .x = Axis{.title = first.by, .whole = true},
+            .y = Axis{.title = metric_label(first.metric), .low = 0.0},
             .width = kWholeWidth};
   double high = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -336,7 +336,9 @@ Table transposed(const Table& table) {
 }
 
 Plot loss_plot(const std::vector<ReportedRun>& runs) {
-  Plot plot{.title = "Loss", .x = {.title = "epoch", .low = 0.0}, .y = {.title = "loss per token (nats)", .low = 0.0}};
+  Plot plot{.title = "Loss",
+            .x = Axis{.title = "epoch", .low = 0.0},
+            .y = Axis{.title = "loss per token (nats)", .low = 0.0}};
   for (size_t i = 0; i < runs.size(); ++i) {
     const int color = static_cast<int>(i);
     Series training = curve(runs[i], color, [](const EvaluationRecord& r) { return r.train_loss; });
@@ -356,8 +358,8 @@ Plot goal_plot(const std::vector<ReportedRun>& runs) {
   std::string title = metric_label(metric);
   title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
   Plot plot{.title = title + " on the validation set",
-            .x = {.title = "epoch", .low = 0.0},
-            .y = {.title = metric_label(metric), .low = 0.0}};
+            .x = Axis{.title = "epoch", .low = 0.0},
+            .y = Axis{.title = metric_label(metric), .low = 0.0}};
   if (metric_kind(metric).higher_is_better && runs[0].goal.stop_at == 1) plot.y.high = 1.0;
   for (size_t i = 0; i < runs.size(); ++i) {
     plot.series.push_back(curve(runs[i], static_cast<int>(i),

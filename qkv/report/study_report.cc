@@ -17,8 +17,8 @@ std::string percent(double share) { return format_share(share, 3); }
 // Right answers over epochs or over machine hours.
 Plot curve_plot(const std::vector<StudyResult>& results, const Baseline& baseline, bool hours) {
   Plot plot{.title = hours ? "Right answers over reading time" : "Right answers over epochs",
-            .x = {.title = hours ? "machine hours of reading" : "epochs read", .low = 0.0},
-            .y = {.title = "exact match on dev (%)", .low = 0.0}};
+            .x = Axis{.title = hours ? "machine hours of reading" : "epochs read", .low = 0.0},
+            .y = Axis{.title = "exact match on dev (%)", .low = 0.0}};
   for (size_t i = 0; i < results.size(); ++i) {
     Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};
     for (const StudyPoint& p : results[i].points) {
@@ -33,8 +33,8 @@ Plot curve_plot(const std::vector<StudyResult>& results, const Baseline& baselin
 
 Plot loss_plot(const std::vector<StudyResult>& results) {
   Plot plot{.title = "Loss of reading",
-            .x = {.title = "epochs read", .low = 0.0},
-            .y = {.title = "nats per character", .low = 0.0}};
+            .x = Axis{.title = "epochs read", .low = 0.0},
+            .y = Axis{.title = "nats per character", .low = 0.0}};
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].row == "none") continue;
     Series s{.name = results[i].row, .marks = Marks::kLineAndDots, .color = static_cast<int>(i)};

@@ -59,7 +59,7 @@ AxisScale fit(const Plot& plot, bool vertical) {
 
 PlotLayout lay_out(const Plot& plot) {
   check_plot(plot);
-  PlotLayout layout{plot, {}, fit(plot, false), fit(plot, true), {}};
+  PlotLayout layout{plot, Frame{}, fit(plot, false), fit(plot, true), {}};
   detail::FrameText text{plot.title, plot.caption, plot.x.title, plot.y.title, {}, {}};
   for (size_t i = 0; i < plot.series.size(); ++i) {
     const Series& s = plot.series[i];

@@ -9,6 +9,7 @@
 #include <new>
 #include <thread>
 
+#include "qkv/lab/experiment.h"
 #include "qkv/qkv.h"
 
 namespace {
@@ -221,6 +222,37 @@ TEST(OutOfMemory, TrainingStepOfATranslator) {
         return bits;
       },
       3);
+}
+
+// How many allocations an experiment makes.
+int64_t allocations_of(const lab::Experiment& e) {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  left = kMany;
+  failing = Failing::once;
+  e.run(e.settings());
+  failing = Failing::none;
+  return kMany - left;
+}
+
+// A failure inside the making of a picture frees every part of it once.
+TEST(OutOfMemory, Experiments) {
+  constexpr int64_t kEvenly = 3, kLast = 400, kBetween = 47;  // pictures come last
+  for (const lab::Experiment& e : lab::experiment_table()) {
+    if (std::string_view(e.name) == "cost") continue;  // takes a stopwatch's time
+    const int64_t all = allocations_of(e);
+    std::vector<int64_t> which;
+    for (int64_t i = 0; i < kEvenly; ++i) which.push_back(all * i / kEvenly);
+    for (int64_t n = std::max<int64_t>(0, all - kLast); n < all; n += kBetween) which.push_back(n);
+    for (const int64_t n : which) {
+      left = n;
+      failing = Failing::once;
+      try {
+        e.run(e.settings());
+      } catch (const std::bad_alloc&) {
+      }
+      failing = Failing::none;
+    }
+  }
 }
 
 TEST(OutOfMemory, SizesBeyondMemoryAreRefused) {

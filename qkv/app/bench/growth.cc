@@ -83,8 +83,8 @@ Plot growth_plot(const std::vector<const Growth*>& of) {
   const Sweep& first = *of.front()->sweep;
   Plot plot{.title = first.sizes.at("kind") == "attention" ? "Attention forward: time over " + first.axis
                                                            : "A training step: time over " + first.axis,
-            .x = {.title = first.axis, .log = true},
-            .y = {.title = "milliseconds", .log = true}};
+            .x = Axis{.title = first.axis, .log = true},
+            .y = Axis{.title = "milliseconds", .log = true}};
   for (const Growth* g : of) {
     const size_t contestants = g->measured.empty() ? 0 : g->measured.front().who.size();
     for (size_t i = 0; i < contestants; ++i) {
