@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
 #include "qkv/core/strided_loop.h"
@@ -27,6 +28,8 @@ void check_sizes(const Shape& shape) {
     }
   }
 }
+
+constexpr int64_t kBetweenChecks = 1 << 16;  // of the budget, in random numbers
 
 template <class Source>
 void check_count(const Source& values, const Shape& shape) {
@@ -97,8 +100,10 @@ Tensor Tensor::from(std::initializer_list<double> values, const Shape& shape, DT
 Tensor Tensor::randn(const Shape& shape, Rng& rng, double stddev, DType dtype) {
   Tensor t = empty(shape, dtype);
   with_data(t, [&](auto* p) {
-    for (int64_t i = 0; i < t.numel(); ++i)
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      if (i % kBetweenChecks == 0) check_budget();
       p[i] = static_cast<std::remove_pointer_t<decltype(p)>>(stddev * rng.normal());
+    }
   });
   return t;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 
 namespace qkv {
@@ -48,6 +49,7 @@ class Inflater {
     if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) fail("the gzip data is damaged");
     buffer_was_full_ = stream_.avail_out == 0;
     out.append(buffer_.data(), buffer_.size() - stream_.avail_out);
+    check_budget(4 * static_cast<int64_t>(out.size()));  // it will be copied into lines and tokens
     if (out.size() > limit) fail("it unpacks to more than " + std::to_string(limit) + " bytes");
     return status;
   }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/data/images.h"
 #include "qkv/data/inflate.h"
@@ -141,6 +142,7 @@ class PngDecoder {
     const size_t size = row_bytes(p);
     for (size_t at = 0, y = static_cast<size_t>(p.y0); at < bytes.size();
          at += 1 + size, y += static_cast<size_t>(p.dy)) {
+      check_budget();
       const std::span<uint8_t> row = bytes.subspan(at + 1, size);
       unfilter(bytes[at], row, above);
       above = row;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/data/images.h"
 #include "qkv/io/file.h"
@@ -73,6 +74,7 @@ class SetReader {
                     std::to_string(picture.width) + ", but " + first_ + " is " + std::to_string(height_) + "x" +
                     std::to_string(width_) + "; all images must be of one size");
     }
+    check_budget(2 * static_cast<int64_t>(set.pixels.size() + picture.pixels.size()));
     set.pixels.insert(set.pixels.end(), picture.pixels.begin(), picture.pixels.end());
   }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "qkv/base/budget.h"
+
 namespace qkv::lab {
 namespace {
 
@@ -66,6 +68,7 @@ double mean_entropy_of_normal_scores(double sigma, int m) {
   }
   double log_sum = 0, mean_score = 0;
   for (int i = first; i <= last; ++i) {
+    check_budget();
     const auto from = static_cast<size_t>(i - first);  // where the window u + y, |y| ≤ reach, begins
     double phi = 0, slope = 0;
     for (size_t k = 0; k < bell.size(); ++k) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "qkv/base/budget.h"
 #include "qkv/lab/gaussian.h"
 #include "qkv/lab/vectors.h"
 #include "qkv/ops/ops.h"
@@ -19,6 +20,7 @@ Tensor drawn_outputs(const KeyLookup& lookup, int64_t a, double sigma, int64_t d
   const int64_t m = lookup.keys.dim(0), d = lookup.keys.dim(1);
   Tensor k = expand(batch_of_one(lookup.keys), {draws, m, d}).clone();  // [n, m, d]
   for (int64_t s = 0; s < draws; ++s) {
+    check_budget();
     for (int64_t c = 0; c < d; ++c) k.f32()[(s * m + a) * d + c] += static_cast<float>(sigma * rng.normal());
   }
   const Tensor q = expand(batch_of_one(lookup.q), {draws, 1, d}),

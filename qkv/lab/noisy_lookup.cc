@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/lab/gaussian.h"
 #include "qkv/lab/vectors.h"
@@ -77,6 +78,7 @@ void draw_block(const NoisyLookup& n, const Tensor& mu, const Tensor& q, int64_t
   Tensor k = Tensor::empty({draws, 1, m, d});  // [n, 1, m, d]
   const double sd_a = std::sqrt(n.variance_a), sd_others = std::sqrt(n.variance_others), wobble = std::sqrt(n.epsilon);
   for (int64_t s = 0; s < draws; ++s) {
+    check_budget();
     bool any = false;
     for (int64_t i = 0; i < m; ++i) {
       const double length = 1 + (i == 0 ? sd_a : sd_others) * rng.normal();

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "qkv/base/budget.h"
 #include "qkv/core/tensor.h"
 
 namespace qkv::lab {
@@ -28,6 +29,7 @@ Series curve(std::string name, const Range& range, int color, const std::functio
   Series s{.name = std::move(name), .color = color};
   for (int i = 0; i <= kPoints; ++i) {
     const double share = double(i) / kPoints;
+    check_budget();
     s.x.push_back(range.log ? range.low * std::pow(range.high / range.low, share)
                             : range.low + (range.high - range.low) * share);
     s.y.push_back(fn(s.x.back()));

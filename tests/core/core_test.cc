@@ -5,6 +5,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
 #include "qkv/core/grad_check.h"
@@ -257,6 +258,13 @@ TEST(Autograd, AGraphOfManyOpsIsFreedWithoutDeepRecursion) {
   for (int i = 0; i < 300000; ++i) y = y + x;
   y = Tensor();
   EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Tensor, RandomNumbersStopWithTheirBudget) {
+  const Budget budget(std::chrono::milliseconds(30), int64_t{1} << 32);
+  const BudgetScope scope(&budget);
+  Rng rng(1);
+  EXPECT_THROW(Tensor::randn({1 << 26}, rng), BudgetError);  // more than a second of numbers
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/base/rng.h"
 #include "qkv/data/images.h"
@@ -117,6 +118,14 @@ TEST(PngDecoder, ReadsEveryKindAsLibpngDoes) {
       }
     }
   }
+}
+
+TEST(PngDecoder, StopsWithItsBudget) {
+  Rng rng(4);
+  const std::string png = random_png({6, 8}, 40, 40, false, false, rng);
+  const Budget spent(std::chrono::seconds(0), 1 << 30);
+  const BudgetScope scope(&spent);
+  EXPECT_THROW(decode_png(std::as_bytes(std::span(png)), "it"), BudgetError);
 }
 
 TEST(PngDecoder, RefusesWhatIsNotWhole) {
