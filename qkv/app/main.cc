@@ -16,6 +16,7 @@
 #include "qkv/app/manual.h"
 #include "qkv/base/error.h"
 #include "qkv/base/names.h"
+#include "qkv/io/devices.h"
 
 namespace {
 
@@ -96,6 +97,7 @@ int main(int argc, char** argv) {
   // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
+    qkv::read_only_named_devices({argv, argv + argc});
     // Without a command, the main job: what attention adds to an encoder-decoder.
     const int code =
         argc < 2 ? run("compare", {"reverse", "--attention", "none,dot"}) : run(argv[1], {argv + 2, argv + argc});

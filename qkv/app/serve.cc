@@ -130,23 +130,26 @@ int run_serve(const Arguments& arguments) {
   cli.text("--host", options.host, "ADDRESS",
            "address to listen on; with anything but loopback others on the network may look, not train, if they have "
            "the link with its token [127.0.0.1]");
-  cli.texts("--allow-data", data, "DIR", "a data set that trainings started from the page may use; may be repeated");
+  cli.texts("--allow-data", data, "DIR",
+            "a data set that trainings started from the page may use, and that others may see; may be repeated");
   if (!cli.parse(arguments)) return 0;
   // A server that was asked for much gives the memory back.
   mallopt(M_MMAP_MAX, 1 << 16);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_ARENA_MAX, 1);  // where memory is limited, none of it lies reserved for one of the threads
+  const std::map<std::string, std::string> data_sets = named_data_sets(data);
   const bool loopback = serve::is_loopback(options.host);
   if (!loopback) options.token = serve::random_token();
 
   StopOnSignal stop;
   routes::ModelStore models(paths, root);
+  if (!loopback) models.show_to_others(data_sets);
   warn_about(models, !paths.empty());
   routes::TraceStore traces(models);
   serve::TrainingProcesses trainings(root, "/proc/self/exe", {"--target=" + kernels::simd_target()});
   routes::Router router;
   add_page(router);
-  routes::add_api(router, {models, traces, trainings, named_data_sets(data), !loopback});
+  routes::add_api(router, {models, traces, trainings, data_sets, !loopback});
   serve::HttpServer server(options, router);
   const int port = server.bind();
   stop.watch(server);

@@ -1,4 +1,5 @@
 // qkv site: the page with its runs as a folder of static files, for any web server, or as one file.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "qkv/base/base64.h"
 #include "qkv/base/error.h"
 #include "qkv/figures/number.h"
+#include "qkv/io/folder.h"
 #include "qkv/io/json.h"
 #include "qkv/version.h"
 
@@ -41,12 +43,24 @@ struct SiteArguments {
 
 std::string megabytes(int64_t bytes) { return format_number(static_cast<double>(bytes) / 1e6, 3) + " MB"; }
 
-/// A place for the site: nothing there, an empty folder, or a site that is replaced.
+/// Whether a site has a file or folder of this name.
+bool belongs(const std::string& place) {
+  const bool page = std::find(std::begin(kPageFiles), std::end(kPageFiles), place) != std::end(kPageFiles);
+  return page || place == kIndex || place == "runs" || (place.starts_with("runs/") && place.ends_with(".tar"));
+}
+
+/// A place for the site: nothing there, an empty folder, or a site and nothing else, which is replaced.
 void check_place(const std::string& out) {
   std::error_code error;
-  if (!fs::exists(out, error) || fs::exists(out + "/" + kIndex, error)) return;
-  if (fs::is_directory(out, error) && fs::is_empty(out, error)) return;
-  throw IoError("cannot write the site to " + out + ": something else is there; choose another --out");
+  const bool site = fs::exists(out + "/" + kIndex, error);
+  if (fs::exists(out, error) && !site && !(fs::is_directory(out, error) && fs::is_empty(out, error))) {
+    throw IoError("cannot write the site to " + out + ": something else is there; choose another --out");
+  }
+  for_each_below(out, [&](const std::string& path, mode_t) {
+    const std::string place = path.substr(out.size() + 1);
+    if (belongs(place)) return;
+    throw IoError("cannot replace the site in " + out + ": " + place + " is no part of it; choose another --out");
+  });
 }
 
 /// A place for the single file: nothing there, or another one of these.

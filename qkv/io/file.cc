@@ -13,10 +13,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
+#include "qkv/io/devices.h"
 #include "qkv/io/folder.h"
 
 namespace qkv {
@@ -104,8 +107,21 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
-// Where a file should be, a pipe without a writer must not block open(); whoever names a device means it.
-bool is_device_name(const std::string& path) { return path.starts_with("/dev/") || path.starts_with("/proc/"); }
+std::optional<std::vector<std::string>> named_devices;  // nothing: whoever names one means it
+
+// Where a file should be, a pipe without a writer must not block open(); a device that is meant may. A request means
+// none.
+bool is_device_name(const std::string& path) {
+  if (current_budget() != nullptr || !(path.starts_with("/dev/") || path.starts_with("/proc/"))) return false;
+  const auto names_it = [&](const std::string& word) { return word.find(path) != std::string::npos; };
+  return !named_devices || std::any_of(named_devices->begin(), named_devices->end(), names_it);
+}
+
+// A request reads no file that takes more than this share of its memory.
+uint64_t limit_within_budget(uint64_t limit, int64_t share) {
+  const Budget* const budget = current_budget();
+  return budget == nullptr ? limit : std::min(limit, static_cast<uint64_t>(budget->bytes() / share));
+}
 
 // A file open for reading and its size; 0 for a device.
 Fd open_to_read(const std::string& path, uint64_t& size) {
@@ -125,7 +141,8 @@ Fd open_to_read(const std::string& path, uint64_t& size) {
 size_t read_into(int fd, const std::string& path, std::span<std::byte> bytes) {
   size_t used = 0;
   while (used < bytes.size()) {
-    const ssize_t n = ::read(fd, bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 30));
+    check_budget();
+    const ssize_t n = ::read(fd, bytes.data() + used, std::min<size_t>(bytes.size() - used, size_t{1} << 24));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_path("read", path, errno);
     if (n == 0) break;
@@ -138,6 +155,7 @@ Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
   Bytes bytes;
   size_t used = 0;
   for (;;) {
+    check_budget();
     bytes.resize(used + (size_t{1} << 16));
     const ssize_t n = ::read(fd, bytes.data() + used, bytes.size() - used);
     if (n < 0 && errno == EINTR) continue;
@@ -152,9 +170,12 @@ Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
 
 }  // namespace
 
+void read_only_named_devices(std::vector<std::string> words) { named_devices = std::move(words); }
+
 Bytes read_file(const std::string& path, uint64_t limit) {
   uint64_t size = 0;
   const Fd fd = open_to_read(path, size);
+  limit = limit_within_budget(limit, 1);
   if (size == 0) return read_rest(fd.get(), path, limit);
   if (size > limit) {
     throw IoError("cannot read " + path + ": " + std::to_string(size) + " bytes, more than the " +
@@ -175,7 +196,8 @@ std::string read_part(const std::string& path, uint64_t offset, size_t bytes) {
 }
 
 std::string read_text(const std::string& path, uint64_t limit) {
-  const Bytes bytes = read_file(path, limit);
+  constexpr int64_t kCopies = 4;  // here, in lines, in tokens
+  const Bytes bytes = read_file(path, limit_within_budget(limit, kCopies));
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

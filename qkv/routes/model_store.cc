@@ -1,11 +1,15 @@
 // Listing and loading runs.
 #include "qkv/routes/model_store.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 
 #include "qkv/base/error.h"
+#include "qkv/io/folder.h"
 #include "qkv/routes/parts.h"
 #include "qkv/tasks/recordings.h"
 
@@ -49,25 +53,32 @@ void load_recordings(LoadedModel& model) {
   model.model = std::move(recordings);
 }
 
-/// `which` as RunFolder::load_weights takes it.
-void load_task(LoadedModel& model, const RunFolder& folder, const std::string& which) {
+/// `which` as RunFolder::load_weights takes it. Returns where the data are when no setting names them.
+std::string load_task(LoadedModel& model, const RunFolder& folder, const std::string& which) {
   std::unique_ptr<Task> task = folder.make_task();
   const std::vector<NamedParameter> parameters = parameters_of(*task);
   model.weights = weights_name(folder.load_weights(parameters, which));
   for (const NamedParameter& p : parameters) model.bytes += p.value.numel() * static_cast<int64_t>(sizeof(float));
+  std::string data = task->unnamed_data();
   model.model = std::move(task);
+  return data;
 }
 
-}  // namespace
+bool holds_link(const FoundRun& run) {
+  bool link = false;
+  const int error = for_each_below(run.path, [&](const std::string&, mode_t mode) { link = link || S_ISLNK(mode); });
+  return link || (error != 0 && error != ENOENT);  // ENOENT: a training removes old checkpoints
+}
 
-ModelStore::ModelStore(std::vector<std::string> paths, std::string root)
-    : paths_(std::move(paths)), root_(std::move(root)) {}
+bool is_below(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
 
-std::vector<FoundRun> ModelStore::found() const {
-  if (paths_.empty()) return find_runs(root_);
+/// The runs in folders that were named, each below its folder's name.
+std::vector<FoundRun> runs_in(const std::vector<std::string>& paths) {
   std::vector<FoundRun> all;
   std::set<std::string> names;
-  for (const std::string& path : paths_) {
+  for (const std::string& path : paths) {
     std::string name = name_of_folder(path);
     for (int k = 2; !names.insert(name).second; ++k) name = name_of_folder(path) + "~" + std::to_string(k);
     const FolderKind kind = folder_kind(path);
@@ -79,6 +90,33 @@ std::vector<FoundRun> ModelStore::found() const {
     }
   }
   return all;
+}
+
+}  // namespace
+
+ModelStore::ModelStore(std::vector<std::string> paths, std::string root)
+    : paths_(std::move(paths)), root_(std::move(root)) {}
+
+void ModelStore::show_to_others(const std::map<std::string, std::string>& data_sets) {
+  shown_data_.emplace();
+  for (const auto& [name, path] : data_sets) shown_data_->push_back(path);
+}
+
+std::vector<FoundRun> ModelStore::found() const {
+  std::vector<FoundRun> all = paths_.empty() ? find_runs(root_) : runs_in(paths_);
+  if (shown_data_) std::erase_if(all, holds_link);
+  return all;
+}
+
+/// A run may come from someone else, and its configuration name anything as its data.
+void ModelStore::check_data(const std::string& id, const std::string& path) const {
+  std::error_code error;
+  if (!shown_data_ || path.empty() || !fs::exists(path, error)) return;
+  const fs::path whole = fs::canonical(path, error);
+  const auto holds = [&](const std::string& shown) { return !error && is_below(whole, shown); };
+  if (std::any_of(shown_data_->begin(), shown_data_->end(), holds)) return;
+  throw RouteError(403, "the data of run '" + id + "' are not shown to others; start 'qkv serve' with --allow-data",
+                   "model");
 }
 
 std::vector<RunInfo> ModelStore::list() const {
@@ -115,11 +153,14 @@ std::shared_ptr<LoadedModel> ModelStore::open(const std::string& id, const std::
   model->run = run.path;
   model->checkpoint = which;
   const RunFolder folder = RunFolder::open(run.path);
+  for (const Setting& s : folder.settings().all()) {
+    if (s.kind == SettingKind::path && s.name != "from") check_data(id, s.value);
+  }
   model->input = folder.spec().input;
   if (run.recorded) {
     load_recordings(*model);
   } else {
-    load_task(*model, folder, checkpoint.empty() && finished ? "" : which);
+    check_data(id, load_task(*model, folder, checkpoint.empty() && finished ? "" : which));
   }
   kept_.push_front(model);
   bytes_ += model->bytes;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,9 @@ class ModelStore {
  public:
   /// `paths` are runs, or folders of runs; when empty, every run below `root` is listed, new ones as they appear.
   ModelStore(std::vector<std::string> paths, std::string root);
+  /// Others look too, who may read nothing but runs and these data sets: from now on runs that hold links are not
+  /// listed, and those that read other data are not opened.
+  void show_to_others(const std::map<std::string, std::string>& data_sets);
 
   std::vector<RunInfo> list() const;
   /// Throws RouteError 404 for an unknown run.
@@ -53,9 +58,11 @@ class ModelStore {
   static constexpr size_t kKept = 6;
   static constexpr int64_t kKeptBytes = 128 << 20;
   std::vector<FoundRun> found() const;
+  void check_data(const std::string& id, const std::string& path) const;
   void forget_oldest();
   std::vector<std::string> paths_;
   std::string root_;
+  std::optional<std::vector<std::string>> shown_data_;  // whole paths; only with others who look
   std::timed_mutex mutex_;
   std::list<std::shared_ptr<LoadedModel>> kept_;  // most recent first
   int64_t bytes_ = 0;                             // of all that are kept

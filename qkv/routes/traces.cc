@@ -136,14 +136,32 @@ Json cell_json(const AttentionCell& c) {
 // "sample": {"temperature", "top_k", "top_p", "seed"}, each may be left out.
 std::optional<SampleOptions> sample_member(const Json& body) {
   if (!body.is_object() || !body.contains("sample") || body["sample"].is_null()) return std::nullopt;
-  const Json& given = body["sample"];
-  if (!given.is_object()) throw RouteError(400, "'sample' must be an object", "sample");
+  if (!body["sample"].is_object()) throw RouteError(400, "'sample' must be an object", "sample");
+  const JsonObject given = JsonObject(body, "the request").object("sample");
   SampleOptions how;
-  how.temperature = given.value("temperature", how.temperature);
-  how.top_k = given.value("top_k", how.top_k);
-  how.top_p = given.value("top_p", how.top_p);
-  how.seed = given.value("seed", how.seed);
+  if (given.has("temperature")) how.temperature = given.number("temperature", 0);
+  if (given.has("top_k")) how.top_k = given.integer("top_k");
+  if (given.has("top_p")) how.top_p = given.number("top_p", 0, 1);
+  if (given.has("seed")) how.seed = static_cast<uint64_t>(given.integer("seed"));
   return how;
+}
+
+// The tokens an output is made to begin with.
+std::vector<int64_t> beginning_member(const Json& body) {
+  if (!body.is_object() || !body.contains("beginning")) return {};
+  const Json& given = body["beginning"];
+  const auto whole = [](const Json& id) { return id.is_number_integer(); };
+  if (!given.is_array() || !std::all_of(given.begin(), given.end(), whole)) {
+    throw RouteError(400, "'beginning' must be a list of tokens' numbers", "beginning");
+  }
+  return given.get<std::vector<int64_t>>();
+}
+
+// How many tokens are written; 0 when the request does not say.
+int64_t length_member(const Json& body) {
+  if (!body.is_object() || !body.contains("length")) return 0;
+  if (!body["length"].is_number_integer()) throw RouteError(400, "'length' must be a whole number", "length");
+  return body["length"].get<int64_t>();
 }
 
 }  // namespace
@@ -168,12 +186,12 @@ void add_trace_routes(Router& router, const Services& services) {
   });
   router.add("POST", "/api/trace", [&](const Request& r) {
     const Json body = request_json(r);
-    const auto trace = traces.make({.model = text_member(body, "model"),
-                                    .checkpoint = text_member(body, "checkpoint"),
-                                    .input = text_member(body, "input"),
-                                    .options = {.beginning = body.value("beginning", std::vector<int64_t>()),
-                                                .sample = sample_member(body),
-                                                .length = body.value("length", int64_t{0})}});
+    const auto trace = traces.make(
+        {.model = text_member(body, "model"),
+         .checkpoint = text_member(body, "checkpoint"),
+         .input = text_member(body, "input"),
+         .options = {
+             .beginning = beginning_member(body), .sample = sample_member(body), .length = length_member(body)}});
     return json_response(trace_json(*trace));
   });
   router.add("GET", "/api/trace/{}/map", [&](const Request& r) {

@@ -44,6 +44,17 @@ bool is_token(std::string_view name) {
   });
 }
 
+// A header that goes on in a second line is joined to its name by some libraries ("transfer-encodingchunked"): what it
+// says would not be seen here.
+bool is_joined(std::string_view name) {
+  constexpr std::string_view kJudged[] = {
+      "host",           "origin",         "cookie",       "sec-fetch-site",   "sec-fetch-mode",
+      "sec-fetch-dest", "content-length", "content-type", "content-encoding", "transfer-encoding"};
+  return std::any_of(std::begin(kJudged), std::end(kJudged), [&](std::string_view judged) {
+    return name.size() > judged.size() && name.substr(0, judged.size()) == judged;
+  });
+}
+
 // The value of `name` in "a=1; b=2", between separators.
 std::string_view named_part(std::string_view text, std::string_view name, char separator) {
   while (!text.empty()) {
@@ -140,6 +151,9 @@ std::optional<Refusal> Admission::check_shape(const RequestHead& head) const {
   if (std::any_of(head.headers.begin(), head.headers.end(), [](const auto& h) { return !is_token(h.first); })) {
     return Refusal{400, "a header's name holds a space or another character that no name has"};
   }
+  if (std::any_of(head.headers.begin(), head.headers.end(), [](const auto& h) { return is_joined(h.first); })) {
+    return Refusal{400, "a header goes on in a second line; send each in one"};
+  }
   if (head.target.empty() || head.target[0] != '/') return Refusal{400, "the request names no path of this server"};
   if (head.count("transfer-encoding") > 0) return Refusal{411, "send a body in one piece, with its Content-Length"};
   const std::optional<size_t> size = body_size(head);
@@ -165,8 +179,11 @@ std::optional<Refusal> Admission::check_sender(const RequestHead& head) const {
   if (head.count("host") != 1 || !own_host(std::string(head.value("host")))) return foreign;
   if (head.count("origin") > 1 || (head.count("origin") == 1 && !own_origin(head.value("origin")))) return foreign;
   const std::string_view site = head.value("sec-fetch-site");
-  const bool link = head.method == "GET" && head.value("sec-fetch-mode") == "navigate" &&
-                    head.value("sec-fetch-dest") == "document" && head.target.rfind("/api", 0) != 0;
+  // "/%61pi" is /api too.
+  const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
+  const bool page = path.rfind("/api", 0) != 0 && path.find('%') == std::string_view::npos;
+  const bool link = page && head.method == "GET" && head.value("sec-fetch-mode") == "navigate" &&
+                    head.value("sec-fetch-dest") == "document";
   if (!site.empty() && site != "same-origin" && site != "none" && !link) return foreign;
   if (!token_.empty() && !knows_token(head)) {
     return Refusal{403, "open the link that 'qkv serve' printed: its token is missing or wrong"};

@@ -13,6 +13,7 @@ namespace qkv::serve {
 struct RequestHead {
   std::string method, target, version;
   std::map<std::string, std::vector<std::string>> headers;
+  bool whole = true;  // false: there was no memory for some of them
 
   /// How often the header was sent.
   size_t count(const std::string& name) const;

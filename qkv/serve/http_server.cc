@@ -85,6 +85,7 @@ MHD_Result add_to_head(void* head, MHD_ValueKind, const char* name, const char* 
     static_cast<RequestHead*>(head)->headers[lower].emplace_back(value == nullptr ? "" : value);
     return MHD_YES;
   } catch (const std::bad_alloc&) {
+    static_cast<RequestHead*>(head)->whole = false;
     return MHD_NO;
   }
 }
@@ -198,6 +199,7 @@ struct HttpServer::Impl {
     x.begun = true;
     x.head.target = x.target;
     MHD_get_connection_values(x.connection, MHD_HEADER_KIND, &add_to_head, &x.head);
+    if (!x.head.whole) return MHD_NO;
     if (const auto refusal = admission.check(x.head)) {
       x.answer = routes::error_response(refusal->status, refusal->what);
     } else {

@@ -153,8 +153,10 @@ std::string TrainingProcesses::start(const routes::TrainingOrder& order) {
 }
 
 void TrainingProcesses::tell_to_stop(Child& child) {
-  if (!child.told) ::kill(child.process, SIGTERM);
-  child.told = true;
+  constexpr auto kToSave = std::chrono::seconds(5);  // a second signal ends it before it has saved
+  const auto now = std::chrono::steady_clock::now();
+  if (!child.told || now - *child.told >= kToSave) ::kill(child.process, SIGTERM);
+  if (!child.told) child.told = now;
 }
 
 void TrainingProcesses::stop(const std::string& id) {

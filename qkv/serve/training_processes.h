@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "qkv/routes/trainings.h"
 #include "qkv/serve/workers.h"
@@ -24,6 +25,7 @@ class TrainingProcesses final : public routes::Trainings {
   TrainingProcesses& operator=(const TrainingProcesses&) = delete;
 
   std::string start(const routes::TrainingOrder& order) override;
+  /// Asked again after 5 seconds, a training that is still at it ends as it is: its checkpoints stay.
   void stop(const std::string& id) override;
   bool is_running(const std::string& id) override;
   std::map<std::string, std::string> failures() override;
@@ -36,7 +38,7 @@ class TrainingProcesses final : public routes::Trainings {
   struct Child {
     pid_t process = 0;
     std::unique_ptr<std::FILE, int (*)(std::FILE*)> errors{nullptr, &std::fclose};  // what it says on standard error
-    bool told = false;  // to stop; twice would end it before it has saved
+    std::optional<std::chrono::steady_clock::time_point> told = {};                 // to stop
   };
   static constexpr size_t kMost = 2, kFailuresKept = 16;
 

@@ -90,6 +90,14 @@ std::vector<int64_t> Checkpoints::checkpoints() const {
   return steps;
 }
 
+int64_t Checkpoints::weight_bytes() const {
+  std::error_code error;
+  const std::vector<int64_t> steps = checkpoints();
+  const std::string folder = steps.empty() ? average_path() : checkpoint_path(steps.back());
+  const auto bytes = fs::file_size(folder + "/" + kModel, error);
+  return error ? 0 : static_cast<int64_t>(std::min<uintmax_t>(bytes, uintmax_t{1} << 40));
+}
+
 std::string Checkpoints::checkpoint_path(int64_t step) const {
   std::string digits = std::to_string(step);
   if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');

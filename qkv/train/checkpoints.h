@@ -19,6 +19,8 @@ class Checkpoints {
   /// Steps of the checkpoints, ascending.
   std::vector<int64_t> checkpoints() const;
   std::string checkpoint_path(int64_t step) const;
+  /// The size of the file with the newest weights; 0: there is none.
+  int64_t weight_bytes() const;
   /// Writes checkpoints/STEP in one visible step, then prunes.
   void save(const TrainState& state, const std::vector<NamedParameter>& model, const Optimizer& optimizer,
             int64_t keep) const;

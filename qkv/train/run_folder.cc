@@ -11,8 +11,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/base/utf8.h"
+#include "qkv/core/memory.h"
 #include "qkv/io/checksum.h"
 #include "qkv/io/folder.h"
 #include "qkv/io/json.h"
@@ -153,7 +155,17 @@ RunFolder RunFolder::open(const std::string& path, FindTask find) {
 
 std::unique_ptr<Task> RunFolder::make_task(const Settings& settings) const {
   Checksums::load(path_).check_all();
-  return spec_->make(settings, path_);
+  const int64_t weights = weight_bytes();
+  if (weights == 0 || current_budget() != nullptr) return spec_->make(settings, path_);
+  // Settings may be anyone's: what they ask for is bounded by the weights that are there.
+  const int64_t most = memory_use().live + 4 * weights + (int64_t{256} << 20);
+  const Budget budget(std::chrono::hours(24), most);
+  const BudgetScope scope(&budget);
+  try {
+    return spec_->make(settings, path_);
+  } catch (const BudgetError&) {
+    throw IoError(path_ + "/config.json: a model of these settings is larger than the run's weights");
+  }
 }
 
 void RunFolder::change(const std::string& name, const std::string& value) {

@@ -131,8 +131,10 @@ SharedRun receive_run(Processes& processes) {
   const auto [path, task, values, trees] = unpacked<Announced>(broadcast_text(processes, ""));
   // Never committed: it goes with this object, or when the next one is made, should this process be killed.
   std::shared_ptr<AtomicFolder> received;
-  agree(processes,
-        [&] { received = std::make_shared<AtomicFolder>(fs::temp_directory_path().string() + "/qkv-data"); });
+  agree(processes, [&] {
+    received = std::make_shared<AtomicFolder>(fs::temp_directory_path().string() + "/qkv-data");
+    fs::permissions(received->path(), fs::perms::owner_all);  // data may be nobody else's business
+  });
   const std::vector<std::string> places = exchange_files(processes, trees, received.get());
   SharedRun run{path, {}, nullptr, received};
   agree(processes, [&, &name = task, &settings = values, &list = trees] {

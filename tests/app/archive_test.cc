@@ -41,5 +41,38 @@ TEST(Archives, ASiteNeedsThePageForTheBrowser) {
   EXPECT_EQ(folder.entries(), 0);
 }
 
+TEST(Archives, ARunCannotMakeItsReaderReadADevice) {
+  const TempFolder folder;
+  const std::string run = folder / "run", config = run + "/config.json";
+  const std::vector<std::string> train{"train",   "text", "--layers", "1", "--heads",          "1",   "--width", "8",
+                                       "--steps", "1",    "--warmup", "0", "--generated-size", "100", "--out",   run};
+  ASSERT_EQ(run_program(train).code, 0);
+  std::string text = read_text(config);
+  const std::string none = R"("data": "")";
+  write_file_atomic(config, text.replace(text.find(none), none.size(), R"("data": "/dev/null")"));
+  expect_refused({"eval", run}, 1, "cannot read /dev/null: it is a pipe or a device");
+  expect_refused({"train", "text", "--data", "/dev/null"}, 1, "too few");  // the user names it, and it is read
+}
+
+TEST(Archives, ASiteReplacesNothingButASite) {
+  const TempFolder folder;
+  const std::string page = folder / "page", site = folder / "site";
+  fs::create_directories(page);
+  for (const char* name : {"index.html", "app.js", "app.css", "worker.js", "offline.js", "qkv.wasm", "licences.txt"}) {
+    write_file_atomic(page + "/" + name, std::string_view("page"));
+  }
+  write_file_atomic(page + "/single.html", std::string_view("page"));
+  fs::create_directories(site + "/.git");
+  write_file_atomic(site + "/site.json", std::string_view("{}"));
+  write_file_atomic(site + "/.git/config", std::string_view("kept"));
+  expect_refused({"site", "--page", page, "--out", site}, 1, ".git/config is no part of it");
+  EXPECT_EQ(read_text(site + "/.git/config"), "kept");
+  fs::remove_all(site + "/.git");
+  const auto made = run_program({"site", "--page", page, "--out", site});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(run_program({"site", "--page", page, "--out", site, "runs/none"}).code, 1);
+  EXPECT_TRUE(fs::exists(site + "/runs/reverse.tar"));
+}
+
 }  // namespace
 }  // namespace qkv

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "qkv/routes/api.h"
@@ -19,23 +20,13 @@ class NoTrainings final : public routes::Trainings {
   std::map<std::string, std::string> failures() override { return {}; }
 };
 
-/// All routes over a folder with one run, "tiny".
+/// All routes over a folder with a run of each kind of input: "tiny" reads letters, "text" text, "images" pictures.
 class TinySite {
  public:
   TinySite() {
-    const TaskSpec& spec = find_task("reverse");
-    Settings s = spec.settings();
-    for (const auto& [name, value] : {std::pair{"hidden", "4"},
-                                      {"embedding", "4"},
-                                      {"max-length", "4"},
-                                      {"train-size", "20"},
-                                      {"validation-size", "4"},
-                                      {"epochs", "1"}}) {
-      s.set(name, value);
-    }
-    const auto task = spec.make(s, "");
-    RunFolder run = RunFolder::create(root_ + "/tiny", spec, s, *task);
-    run_session(run, *task);
+    train("tiny", "reverse", {{"hidden", "4"}, {"embedding", "4"}, {"max-length", "4"}, {"validation-size", "4"}});
+    train("text", "text", {{"layers", "1"}, {"heads", "1"}, {"width", "4"}, {"block", "8"}, {"generated-size", "100"}});
+    train("images", "images", {{"data", "shapes"}, {"layers", "1"}, {"heads", "1"}, {"width", "4"}, {"inner", "4"}});
     routes::add_api(router, {models_, traces_, trainings_, {{"corpus", "/nowhere"}}});
   }
   ~TinySite() { std::filesystem::remove_all(root_); }
@@ -49,6 +40,16 @@ class TinySite {
     std::string path = (std::filesystem::temp_directory_path() / "qkv-fuzz-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr) std::abort();
     return path;
+  }
+  void train(const std::string& name, const char* task_name, std::map<std::string, std::string> settings) const {
+    const TaskSpec& spec = find_task(task_name);
+    Settings s = spec.settings();
+    settings.insert({{"steps", "1"}, {"warmup", "0"}});
+    if (s.has("train-size")) settings.insert({"train-size", "20"});
+    for (const auto& [option, value] : settings) s.set(option, value);
+    const auto task = spec.make(s, "");
+    RunFolder run = RunFolder::create(root_ + "/" + name, spec, s, *task);
+    run_session(run, *task);
   }
   std::string root_ = made_folder();
   routes::ModelStore models_{{}, root_};

@@ -263,6 +263,15 @@ TEST_F(ApiTest, RefusesWhatItCannotReadAndSaysWhy) {
   post("/api/trace", R"({"model": "good", "checkpoint": "999999", "input": "a"})", 400);
   EXPECT_EQ(post("/api/trace", R"({"model": "good", "input": "a", "sample": {"seed": 2}})", 400)["field"], "sample");
   post("/api/trace", json{{"model", "good"}, {"input", std::string(20000, 'a')}}.dump(), 400);
+  // Numbers that no such field has, or that no integer holds.
+  for (const char* odd : {R"("beginning": [0.5])", R"("beginning": [1e300])", R"("beginning": 3)", R"("length": 0.5)",
+                          R"("length": 1e300)", R"("length": "5")", R"("sample": {"top_k": 2.5})",
+                          R"("sample": {"top_k": 1e300})", R"("sample": {"seed": -1})", R"("sample": {"top_p": 2})",
+                          R"("sample": {"temperature": -1})", R"("sample": 1)"}) {
+    const std::string what =
+        post("/api/trace", R"({"model": "good", "input": "a", )" + std::string(odd) + "}", 400)["error"];
+    EXPECT_EQ(what.find("draws no tokens"), std::string::npos) << odd;
+  }
   post("/api/runs", R"({"task": "juggling"})", 400);
   post("/api/runs", R"({"task": "reverse", "settings": {"out": "/tmp/x"}})", 400);
   post("/api/runs", R"({"task": "reverse", "settings": 3})", 400);
@@ -408,6 +417,19 @@ TEST_F(ApiTest, WorkBeyondTheBudgetIsRefusedOrStopped) {
       400);
   EXPECT_EQ(within(9, 1 << 10, "/api/trace", R"({"model": "good", "input": "abcdab"})").status, 422);
   EXPECT_EQ(within(9, kBytes, "/api/trace", R"({"model": "good", "input": "abcdab"})").status, 200);
+}
+
+TEST_F(ApiTest, ExperimentsMayBeStoppedAnywhere) {
+  const json lab = get("/api/lab");
+  for (const json& e : lab["experiments"]) {
+    const std::string target = "/api/lab/" + e["name"].get<std::string>();
+    for (const int milliseconds : {1, 4, 16, 60}) {
+      const Budget budget(std::chrono::milliseconds(milliseconds), 384 << 20);
+      const BudgetScope scope(&budget);
+      const int status = ask("POST", target, "{}").status;
+      EXPECT_TRUE(status == 200 || status == 422) << target << " " << status;
+    }
+  }
 }
 
 /// A site of this many tokens whose weights are all alike.

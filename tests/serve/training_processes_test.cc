@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "io/temp_folder.h"
+#include "qkv/io/file.h"
 #include "qkv/routes/router.h"
 #include "support/paths.h"
 
@@ -65,6 +66,24 @@ TEST_F(TrainingProcessesTest, StopsWhenToldWithWhatItHasLearntSaved) {
   EXPECT_TRUE(within(10s, [&] { return !trainings_.is_running(id); }));
   EXPECT_TRUE(trainings_.failures().empty());
   EXPECT_THROW(trainings_.stop(id), RouteError);
+}
+
+TEST_F(TrainingProcessesTest, OneThatDoesNotStopEndsWhenToldAgain) {
+  const std::string script = folder_ / "busy";
+  write_file_atomic(script, std::string_view("#!/bin/sh\n"
+                                             "for a; do case $a in --out=*) mkdir ${a#--out=};"
+                                             " echo {} >${a#--out=}/config.json;; esac; done\n"
+                                             "trap 'trap - TERM' TERM\n"
+                                             "while :; do sleep 0.05; done\n"));
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  TrainingProcesses busy(folder_.path(), script);
+  const std::string id = busy.start(kLong);
+  busy.stop(id);
+  busy.stop(id);  // too soon: it may be saving
+  std::this_thread::sleep_for(5200ms);
+  EXPECT_TRUE(busy.is_running(id));
+  busy.stop(id);
+  EXPECT_TRUE(within(10s, [&] { return !busy.is_running(id); }));
 }
 
 TEST_F(TrainingProcessesTest, AStartThatFailsSaysWhy) {
