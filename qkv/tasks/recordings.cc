@@ -2,6 +2,7 @@
 #include "qkv/tasks/recordings.h"
 
 #include <algorithm>
+#include <map>
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
@@ -161,10 +162,10 @@ AttentionTrace layer_of(const JsonObject& object, const std::string& name, const
 
 /// Whether the layers of each site are of one size, as those of a model are.
 bool sites_agree(const std::vector<AttentionTrace>& layers) {
+  std::map<std::string, const AttentionTrace*> first;  // of each site
   return std::all_of(layers.begin(), layers.end(), [&](const AttentionTrace& a) {
-    return std::all_of(layers.begin(), layers.end(), [&](const AttentionTrace& b) {
-      return a.site != b.site || (a.H == b.H && a.Lq == b.Lq && a.Lk == b.Lk && !a.call == !b.call);
-    });
+    const AttentionTrace& b = *first.emplace(a.site, &a).first->second;
+    return a.H == b.H && a.Lq == b.Lq && a.Lk == b.Lk && !a.call == !b.call;
   });
 }
 
@@ -205,6 +206,8 @@ Recordings::Recordings(SafetensorsFile file) {
   const JsonObject object(json, where);
   weights_ = object.text("weights");
   const Reader reader(file);
+  constexpr size_t kMostTensors = 1 << 14;  // each is looked for among all
+  if (file.tensors().size() > kMostTensors) throw IoError(where + ": more than 16,384 tensors");
   for (const Safetensor& t : file.tensors()) bytes_ += static_cast<int64_t>(t.end - t.begin);
   try {
     for (const JsonObject& one : object.objects("traces")) {

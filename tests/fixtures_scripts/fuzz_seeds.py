@@ -86,6 +86,19 @@ def run_files():
                                              "classes": ["a", "b"], "mean": [0.5], "deviation": [0.25]}))
 
 
+def recordings():
+    rule = {"softcap": 0, "causal": True, "offset": 0, "window_left": -1, "window_right": -1, "normaliser": "softmax",
+            "scale": 0.5}
+    example = {"source": ["a", "b"], "target": ["b"], "output": "b", "notice": "cut",
+               "candidates": [[{"token": "b", "p": 0.5, "id": 3}]],
+               "picture": {"width": 2, "height": 1, "channels": 1, "pixels": "AAE=", "patch_rows": 1, "patch_columns": 1,
+                           "first_patch": 0}}
+    layers = [{"site": "self", "layer": 0, "rule": rule}, {"site": "alignment", "layer": 0}]
+    text = json.dumps({"weights": "5", "traces": [{"input": "ab", "example": example, "layers": layers}]})
+    seed("recordings", "plain", b"s\1\0\1\1\0\1\0\1" + text.encode())
+    seed("recordings", "masked", b"s\1\1\1\1\0\1\7\1" + text.replace('"scale": 0.5', '"key_lens": [2]').encode())
+
+
 def models():
     """With rules of normalisation, whose table is what a reader has to trust, and without."""
     with tempfile.TemporaryDirectory() as folder:
@@ -106,4 +119,5 @@ def models():
 pictures()
 texts()
 run_files()
+recordings()
 models()
