@@ -105,7 +105,7 @@ test("a sleeping tab trains on when it wakes", async () => {
   await close();
 });
 
-test("two tabs: one trains a run and the other says so; what both begin is kept apart", async () => {
+test("two tabs: a run trains in one and the other says so; what both begin becomes two runs", async () => {
   const { page, close } = await open(browser, url, { hash: "#/train" });
   const other = await page.context().newPage();
   await other.goto(`${url}#/train`);
