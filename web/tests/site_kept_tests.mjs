@@ -147,12 +147,15 @@ test("two tabs that begin a run at the same moment: neither writes over the othe
   await page.waitForSelector("#new-training");
   await Promise.all([page, other].map((p) => p.click("text=Train a small reversal model")));
   const trains = (p) =>
-    p.waitForFunction(() => {
-      const own = [...document.querySelectorAll(".run")].find((r) => /^reverse(-2)?$/.test(r.dataset.run));
-      return (
-        own && (/step [1-9]\d* of/.test(own.textContent) ? own.dataset.run : own.querySelector(".error") && "refused")
-      );
-    });
+    p.waitForFunction(
+      () => {
+        const all = [...document.querySelectorAll(".run")].filter((r) => /^reverse(-2)?$/.test(r.dataset.run));
+        const own = all.find((r) => /step [1-9]\d* of/.test(r.textContent));
+        return own?.dataset.run ?? (all.some((r) => r.querySelector(".error")) && "refused");
+      },
+      undefined,
+      { timeout: 60000 },
+    );
   const ends = await Promise.all([page, other].map(async (p) => (await trains(p)).jsonValue()));
   assert.notEqual(ends[0], ends[1], "both tabs train one run");
   for (const [i, p] of [page, other].entries()) {

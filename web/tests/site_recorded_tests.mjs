@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { folder, hashOf, near, open, parseCsv, qkv, ready, runs, saved } from "./harness.mjs";
-import { browser, page as built, refused, url } from "./site_setup.mjs";
+import { browser, page as built, listed, refused, url } from "./site_setup.mjs";
 
 const site = join(folder, "public", "recorded");
 const there = new URL("../../recorded/", url).href;
@@ -46,6 +46,7 @@ test("a recorded run shows what the program shows, and says that it is recorded"
 test("an input that was not recorded is refused; translations have their alignment", async () => {
   const { page, close } = await open(browser, there, { hash: hashOf("explore", { m: "large", x: "something else" }) });
   await page.waitForSelector("text=this run is recorded, its model is not here: choose one of its 10 inputs");
+  await listed(page, ["large", "translate-small"]);
   await page.goto(there + hashOf("explore", { m: "translate-small" }));
   await page.waitForFunction(() => document.querySelector("#run").value === "translate-small");
   const input = await (await page.waitForSelector(".examples [aria-pressed='true']")).getAttribute("title");

@@ -8,7 +8,7 @@ import { cleanUp, folder, launch, qkv, runs, trainModels } from "./harness.mjs";
 export const page = process.env.QKV_SITE;
 if (!page) throw new Error("set QKV_SITE to the folder that 'ninja qkv_site' made");
 export const out = join(folder, "public", "a course", "page");
-const types = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+const types = { ".html": "text/html", ".txt": "text/plain", ".js": "text/javascript", ".css": "text/css" };
 
 /** A web server as plain as they come: files, no special headers, no type for WebAssembly. */
 export function staticServer(root) {
