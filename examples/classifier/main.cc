@@ -41,8 +41,8 @@ struct Classifier {
   }
 
   Tensor forward(const TokenBatch& tokens, Context& ctx) const {
-    const Tensor x = embed.forward(tokens.ids, tokens.rows.positions(), ctx);          // [B·L, C]
-    const Tensor h = stack.forward(x, tokens.rows, "self", ctx);                       // [B·L, C]
+    const Tensor x = embed.forward(tokens.ids, tokens.batch.positions(), ctx);         // [B·L, C]
+    const Tensor h = stack.forward(x, tokens.batch, "self", ctx);                      // [B·L, C]
     return head.forward(slice(reshape(h, {kBatch, kLength * kWidth}), 1, 0, kWidth));  // read at the first token
   }
 };

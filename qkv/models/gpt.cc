@@ -50,13 +50,13 @@ class GptSteps final : public StepDecoder {
 
  private:
   Tensor extend(const TokenBatch& tokens) {
-    std::vector<int64_t> positions = tokens.rows.positions();
+    std::vector<int64_t> positions = tokens.batch.positions();
     for (int64_t r = 0; r < rows(); ++r) {
-      for (int64_t i = tokens.rows.begin(r); i < tokens.rows.begin(r + 1); ++i) {
+      for (int64_t i = tokens.batch.begin(r); i < tokens.batch.begin(r + 1); ++i) {
         positions[static_cast<size_t>(i)] += cache_.lengths[static_cast<size_t>(r)];
       }
     }
-    return model_.stack_.extend(model_.embed_.forward(tokens.ids, positions, ctx_), tokens.rows, cache_, ctx_);
+    return model_.stack_.extend(model_.embed_.forward(tokens.ids, positions, ctx_), tokens.batch, cache_, ctx_);
   }
 
   const Gpt& model_;
@@ -86,7 +86,7 @@ Tensor Gpt::logits(const Tensor& hidden) const {
 }
 
 Tensor Gpt::hidden(const TokenBatch& tokens, Context& ctx) const {
-  return stack_.forward(embed_.forward(tokens.ids, tokens.rows.positions(), ctx), tokens.rows, "self", ctx);
+  return stack_.forward(embed_.forward(tokens.ids, tokens.batch.positions(), ctx), tokens.batch, "self", ctx);
 }
 
 std::unique_ptr<StepDecoder> Gpt::start(std::span<const std::vector<int64_t>> prompts) const {

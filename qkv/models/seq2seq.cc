@@ -43,7 +43,7 @@ class Seq2SeqSteps final : public StepDecoder {
   Seq2SeqSteps(const Seq2Seq& model, const TokenBatch& source) : model_(model) {
     NoGrad guard;
     memory_ = model.encode(source, ctx_);
-    for (int64_t b = 0; b < source.rows.sequences(); ++b) sentence_.push_back(b);
+    for (int64_t b = 0; b < source.batch.sequences(); ++b) sentence_.push_back(b);
     whole_ = memory_.plan;
   }
 
@@ -141,8 +141,8 @@ RecurrentInput Seq2Seq::read(const Embedding& table, const std::vector<int64_t>&
 }
 
 Seq2Seq::Memory Seq2Seq::encode(const TokenBatch& source, Context& ctx) const {
-  const RecurrentOutput encoded = encoder_.forward(read(source_embedding_, source.ids, ctx), source.rows, ctx);
-  return {encoded.out, source.rows, attention_->plan(encoded.out, source.rows, ctx), bridge(encoded)};
+  const RecurrentOutput encoded = encoder_.forward(read(source_embedding_, source.ids, ctx), source.batch, ctx);
+  return {encoded.out, source.batch, attention_->plan(encoded.out, source.batch, ctx), bridge(encoded)};
 }
 
 Tensor Seq2Seq::readout(const Tensor& s, const Tensor& context, const Tensor& x, Context& ctx) const {
@@ -158,19 +158,19 @@ Tensor Seq2Seq::readout(const Tensor& s, const Tensor& context, const Tensor& x,
 Tensor Seq2Seq::decode(const Memory& memory, const TokenBatch& inputs, Context& ctx,
                        std::vector<RecurrentState>* states) const {
   const int64_t sentences = memory.initial[0].h.dim(0);
-  if (inputs.rows.sequences() != sentences) {
-    throw ShapeError("[seq2seq] " + std::to_string(inputs.rows.sequences()) + " targets for " +
+  if (inputs.batch.sequences() != sentences) {
+    throw ShapeError("[seq2seq] " + std::to_string(inputs.batch.sequences()) + " targets for " +
                      std::to_string(sentences) + " sources");
   }
   AttentionCall call;
-  call.queries = inputs.rows;
+  call.queries = inputs.batch;
   call.memory = memory.plan.memory;
   const bool before = config_.placement == Placement::before, attends = memory.plan.defined();
   const Tensor x = before ? dropout_.forward(target_embedding_.forward(inputs.ids), ctx) : Tensor();  // [Tt, E]
   if (before && attends) {
     const double drop = ctx.training() ? config_.dropout : 0;
     const DecoderCells cells{config_.cell, decoder_, drop, drop > 0 ? ctx.next_seed() : 0};
-    const DecoderResult run = recurrent_decoder(x, inputs.rows, cells, memory.plan, memory.initial);
+    const DecoderResult run = recurrent_decoder(x, inputs.batch, cells, memory.plan, memory.initial);
     trace_attention(run.queries, {memory.plan.keys, memory.plan.values}, memory.plan.rule, call, ctx);
     if (states) *states = run.state;
     return readout(run.out, run.context, x, ctx);
@@ -179,7 +179,7 @@ Tensor Seq2Seq::decode(const Memory& memory, const TokenBatch& inputs, Context& 
   if (states) states->clear();
   for (size_t l = 0; l < decoder_.size(); ++l) {
     if (l > 0) s = dropout_.forward(s.rows, ctx);
-    const RecurrentResult layer = recurrent(config_.cell, s, inputs.rows, decoder_[l], memory.initial[l]);
+    const RecurrentResult layer = recurrent(config_.cell, s, inputs.batch, decoder_[l], memory.initial[l]);
     s = layer.out;
     if (states) states->push_back(layer.state);
   }
@@ -196,25 +196,25 @@ TokenBatch Seq2Seq::mixed_inputs(const TokenBatch& source, const TokenBatch& inp
   if (ratio == 1) return mixed;
   NoGrad guard;
   Seq2SeqSteps steps(*this, source);
-  const int64_t sentences = inputs.rows.sequences();
+  const int64_t sentences = inputs.batch.sequences();
   std::vector<int64_t> rows;  // the sentence of each live row
   for (int64_t b = 0; b < sentences; ++b) rows.push_back(b);
-  for (int64_t t = 0; t + 1 < inputs.rows.longest(); ++t) {
+  for (int64_t t = 0; t + 1 < inputs.batch.longest(); ++t) {
     std::vector<int64_t> keep, next, tokens;
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (inputs.rows.length(rows[i]) <= t + 1) continue;
+      if (inputs.batch.length(rows[i]) <= t + 1) continue;
       keep.push_back(static_cast<int64_t>(i));
       next.push_back(rows[i]);
     }
     if (keep.size() != rows.size()) steps.select(keep);
     rows = next;
-    for (int64_t b : rows) tokens.push_back(mixed.ids[static_cast<size_t>(inputs.rows.begin(b) + t)]);
+    for (int64_t b : rows) tokens.push_back(mixed.ids[static_cast<size_t>(inputs.batch.begin(b) + t)]);
     const Tensor logits = steps.step(tokens);  // [rows, V]
     const int64_t V = logits.dim(1);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rng.uniform() < ratio) continue;
       const float* row = logits.f32() + static_cast<int64_t>(i) * V;
-      mixed.ids[static_cast<size_t>(inputs.rows.begin(rows[i]) + t + 1)] = std::max_element(row, row + V) - row;
+      mixed.ids[static_cast<size_t>(inputs.batch.begin(rows[i]) + t + 1)] = std::max_element(row, row + V) - row;
     }
   }
   return mixed;

@@ -47,7 +47,7 @@ class Seq2Seq {
   /// What the encoder leaves to the decoder.
   struct Memory {
     Tensor states;  // [Ts, M]
-    Ragged rows;
+    Ragged batch;
     AttentionPlan plan;
     std::vector<RecurrentState> initial;  // of the decoder, one per layer
   };

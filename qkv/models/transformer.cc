@@ -48,10 +48,10 @@ EmbeddedConfig embedded_of(const TransformerConfig& c, int64_t vocabulary) {
 class TransformerSteps final : public StepDecoder {
  public:
   TransformerSteps(const Transformer& model, const TokenBatch& source)
-      : model_(model), cache_(model.decoder_.start(source.rows.sequences())) {
+      : model_(model), cache_(model.decoder_.start(source.batch.sequences())) {
     NoGrad guard;
     memory_ = model.encode(source, ctx_);
-    for (int64_t b = 0; b < source.rows.sequences(); ++b) sentence_.push_back(b);
+    for (int64_t b = 0; b < source.batch.sequences(); ++b) sentence_.push_back(b);
   }
 
   int64_t rows() const override { return static_cast<int64_t>(sentence_.size()); }
@@ -76,7 +76,7 @@ class TransformerSteps final : public StepDecoder {
  private:
   // How many rows each sentence has: all of them attend to its one memory.
   Ragged queries() const {
-    std::vector<int64_t> counts(static_cast<size_t>(memory_.rows.sequences()), 0);
+    std::vector<int64_t> counts(static_cast<size_t>(memory_.batch.sequences()), 0);
     for (int64_t b : sentence_) ++counts[static_cast<size_t>(b)];
     return Ragged(counts);
   }
@@ -119,19 +119,19 @@ Tensor Transformer::logits(const Tensor& hidden) const {
 }
 
 Transformer::Memory Transformer::encode(const TokenBatch& source, Context& ctx) const {
-  const Tensor x = source_embed_.forward(source.ids, source.rows.positions(), ctx);  // [Ts, C]
-  const Tensor memory = encoder_.forward(x, source.rows, "encoder", ctx);
-  return {source.rows, decoder_.plan_memory(memory, source.rows, ctx)};
+  const Tensor x = source_embed_.forward(source.ids, source.batch.positions(), ctx);  // [Ts, C]
+  const Tensor memory = encoder_.forward(x, source.batch, "encoder", ctx);
+  return {source.batch, decoder_.plan_memory(memory, source.batch, ctx)};
 }
 
 Tensor Transformer::forward(const TokenBatch& source, const TokenBatch& inputs, Context& ctx) const {
-  if (inputs.rows.sequences() != source.rows.sequences()) {
-    throw ShapeError("[transformer] " + std::to_string(inputs.rows.sequences()) + " targets for " +
-                     std::to_string(source.rows.sequences()) + " sources");
+  if (inputs.batch.sequences() != source.batch.sequences()) {
+    throw ShapeError("[transformer] " + std::to_string(inputs.batch.sequences()) + " targets for " +
+                     std::to_string(source.batch.sequences()) + " sources");
   }
   const Memory memory = encode(source, ctx);
-  const Tensor x = target_embed().forward(inputs.ids, inputs.rows.positions(), ctx);  // [Tt, C]
-  return logits(decoder_.forward(x, inputs.rows, "decoder", ctx, memory.plans));
+  const Tensor x = target_embed().forward(inputs.ids, inputs.batch.positions(), ctx);  // [Tt, C]
+  return logits(decoder_.forward(x, inputs.batch, "decoder", ctx, memory.plans));
 }
 
 std::unique_ptr<StepDecoder> Transformer::start(const TokenBatch& source) const {

@@ -41,7 +41,7 @@ class Transformer {
 
   /// What the encoder leaves to the decoder.
   struct Memory {
-    Ragged rows;
+    Ragged batch;
     MemoryPlans plans;
   };
   /// Reads the source, once for any number of decodings.

@@ -129,14 +129,14 @@ Tensor TransformerStack::run(Tensor x, Context& ctx, const SelfFn& self, const C
   return config_.final_norm ? final_norm_.forward(x) : x;
 }
 
-Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std::string& site, Context& ctx,
+Tensor TransformerStack::forward(const Tensor& x, const Ragged& batch, const std::string& site, Context& ctx,
                                  const MemoryPlans& memory) const {
   if (config_.cross && memory.size() != layers_.size()) throw ShapeError("[transformer] a decoder needs a memory");
   AttentionCall own, other;
-  own.queries = own.memory = other.queries = rows;
+  own.queries = own.memory = other.queries = batch;
   own.causal = config_.causal;
   own.site = site;
-  if (const Tensor bias = bias_of_all(config_, rows.longest()); bias.defined()) own.bias = bias.to(x.dtype());
+  if (const Tensor bias = bias_of_all(config_, batch.longest()); bias.defined()) own.bias = bias.to(x.dtype());
   return run(
       x, ctx,
       [&](size_t l, const Tensor& h) {
@@ -150,31 +150,31 @@ Tensor TransformerStack::forward(const Tensor& x, const Ragged& rows, const std:
       });
 }
 
-Tensor TransformerStack::forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted,
+Tensor TransformerStack::forward_one(const Tensor& x, const Ragged& batch, std::span<const int64_t> wanted,
                                      const std::string& site, Context& ctx) const {
   const bool plain = config_.pre_norm && !config_.cross && !config_.causal && !row_of(config_.positions).in_attention();
   // A trace shows every row.
   if (!plain || ctx.trace != nullptr || layers_.back().self->goes_by_place()) {
-    return gather_rows(forward(x, rows, site, ctx), wanted);
+    return gather_rows(forward(x, batch, site, ctx), wanted);
   }
   AttentionCall all, last;
-  all.queries = all.memory = last.memory = rows;
-  last.queries = Ragged::equal(rows.sequences(), 1);
+  all.queries = all.memory = last.memory = batch;
+  last.queries = Ragged::equal(batch.sequences(), 1);
   all.site = last.site = site;
   const auto self = [&](size_t l, const Tensor& h) {
     const Attention& attention = *layers_[l].self;
     all.layer = last.layer = static_cast<int>(l);
     if (l + 1 < layers_.size()) return attention.forward(h, h, all, ctx);
-    return attend(gather_rows(h, wanted), attention.plan(h, rows, ctx), last, ctx);
+    return attend(gather_rows(h, wanted), attention.plan(h, batch, ctx), last, ctx);
   };
   return run(
       x, ctx, self, [](size_t, const Tensor& h) { return h; }, wanted);
 }
 
-MemoryPlans TransformerStack::plan_memory(const Tensor& memory, const Ragged& rows, Context& ctx) const {
+MemoryPlans TransformerStack::plan_memory(const Tensor& memory, const Ragged& batch, Context& ctx) const {
   MemoryPlans plans;
   for (const TransformerLayer& layer : layers_) {
-    if (layer.cross) plans.push_back(layer.cross->plan(memory, rows, ctx));
+    if (layer.cross) plans.push_back(layer.cross->plan(memory, batch, ctx));
   }
   return plans;
 }

@@ -60,16 +60,16 @@ class TransformerStack {
   const StackConfig& config() const { return config_; }
   const std::vector<TransformerLayer>& layers() const { return layers_; }
 
-  /// x [T, width] packed as `rows` says → [T, width]. Self-attention is traced as `site`, attention to the memory
+  /// x [T, width] packed as `batch` says → [T, width]. Self-attention is traced as `site`, attention to the memory
   /// (given by plan_memory, sequence b of x attending to sequence b of it) as "cross".
-  Tensor forward(const Tensor& x, const Ragged& rows, const std::string& site, Context& ctx,
+  Tensor forward(const Tensor& x, const Ragged& batch, const std::string& site, Context& ctx,
                  const MemoryPlans& memory = {}) const;
   /// Rows `wanted` of what forward() gives, one of each sequence in order → [sequences, width]. The last layer computes
   /// nothing for the others where the mechanism allows it: the same numbers up to rounding, sooner.
-  Tensor forward_one(const Tensor& x, const Ragged& rows, std::span<const int64_t> wanted, const std::string& site,
+  Tensor forward_one(const Tensor& x, const Ragged& batch, std::span<const int64_t> wanted, const std::string& site,
                      Context& ctx) const;
   /// The keys and values of a memory [Tk, width] for every layer.
-  MemoryPlans plan_memory(const Tensor& memory, const Ragged& rows, Context& ctx) const;
+  MemoryPlans plan_memory(const Tensor& memory, const Ragged& batch, Context& ctx) const;
 
   /// A cache for `rows` sequences that have read nothing.
   StackCache start(int64_t rows) const;

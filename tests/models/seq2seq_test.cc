@@ -79,7 +79,7 @@ TEST_P(Models, TogetherAndAloneAndStepByStepAgree) {
   for (size_t b = 0; b < kSources.size(); ++b) {
     const std::vector<std::vector<int64_t>> one{kSources[b]}, to{kTargets[b]};
     const Tensor alone = model.forward(TokenBatch(one), TokenBatch(to), ctx);
-    const auto begin = target.rows.begin(static_cast<int64_t>(b));
+    const auto begin = target.batch.begin(static_cast<int64_t>(b));
     EXPECT_LE(testing::distance(alone, contiguous(slice(together, 0, begin, begin + alone.dim(0)))), 1e-5);
     const auto steps = model.start(TokenBatch(one));
     for (int64_t t = 0; t < alone.dim(0); ++t) {

@@ -184,11 +184,11 @@ TEST(Gpt, RaggedEqualsOneByOneAndGroupedQueriesWork) {
   const Gpt model(config, rng);
   Context ctx;
   const std::vector<std::vector<int64_t>> all{{1, 2, 3, 4, 5}, {6}, {7, 8}};
-  const TokenBatch batch(all);
-  const Tensor together = model.forward(batch, ctx);
+  const TokenBatch tokens(all);
+  const Tensor together = model.forward(tokens, ctx);
   for (size_t b = 0; b < all.size(); ++b) {
     const std::vector<std::vector<int64_t>> one{all[b]};
-    const int64_t begin = batch.rows.begin(static_cast<int64_t>(b));
+    const int64_t begin = tokens.batch.begin(static_cast<int64_t>(b));
     const Tensor part = contiguous(slice(together, 0, begin, begin + static_cast<int64_t>(all[b].size())));
     EXPECT_LE(testing::distance(model.forward(TokenBatch(one), ctx), part), 1e-5);
   }
