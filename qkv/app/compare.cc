@@ -12,7 +12,6 @@
 #include "qkv/app/together.h"
 #include "qkv/base/error.h"
 #include "qkv/dist/agreement.h"
-#include "qkv/io/json.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/study/compare.h"
 
@@ -106,12 +105,6 @@ int compare_with_first(Crew& crew, CompareOptions options) {
   return exit_code(processes, !finished, apart.signal());
 }
 
-Arguments stored_arguments(const std::string& folder) {
-  const std::string file = folder + "/" + kComparisonRecord;
-  require_kind(folder, FolderKind::comparison);
-  return JsonObject(read_json(file, "the record of a comparison"), file).texts("arguments");
-}
-
 /// The mechanisms that the task has; none where no task was given.
 std::vector<std::string> mechanisms_of(const Settings& settings) {
   for (const Setting& s : settings.all()) {
@@ -170,7 +163,7 @@ std::optional<std::pair<CompareArguments, Arguments>> asked_for(const Arguments&
   if (!a.resume.empty()) {
     if (a.options.spec != nullptr || !a.out.empty())
       throw ConfigError("--resume takes everything else from the comparison itself");
-    arguments = stored_arguments(a.resume);
+    arguments = recorded_arguments(a.resume, FolderKind::comparison);
     CompareArguments stored;
     if (!read_options(stored, arguments)) return std::nullopt;
     stored.json = a.json;

@@ -115,15 +115,20 @@ std::string opening_line(const std::string& folder, const TaskSpec& spec, const 
 void require_kind(const std::string& folder, FolderKind kind) {
   const FolderKind found = folder_kind(folder);
   if (found == kind) return;
-  static constexpr const char* kCommands[] = {"", "train", "compare", "study"};
   std::string text = "no " + std::string(name_of(kind)) + " in " + folder;
   if (found == FolderKind::other) {
     text += "; 'qkv runs' lists what there is";
   } else {
-    text += ": it is a " + std::string(name_of(found)) + ", which continues with 'qkv " +
-            kCommands[static_cast<size_t>(found)] + " --resume " + folder + "'";
+    text += ": it is a " + std::string(name_of(found)) + ", which continues with 'qkv " + row_of(found).command +
+            " --resume " + folder + "'";
   }
   throw IoError(text);
+}
+
+Arguments recorded_arguments(const std::string& folder, FolderKind kind) {
+  require_kind(folder, kind);
+  const std::string file = folder + "/" + row_of(kind).record;
+  return JsonObject(read_json(file, std::string("the record of a ") + name_of(kind)), file).texts("arguments");
 }
 
 void print_notes(Task& task) {

@@ -40,6 +40,8 @@ std::string opening_line(const std::string& folder, const TaskSpec& spec, const 
 
 /// Throws IoError unless the folder is a comparison (or study), with the command that continues what it is.
 void require_kind(const std::string& folder, FolderKind kind);
+/// What the comparison or study in that folder was asked for. Throws as above.
+Arguments recorded_arguments(const std::string& folder, FolderKind kind);
 
 /// What the task has to say about its data, on standard error.
 void print_notes(Task& task);

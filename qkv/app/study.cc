@@ -10,7 +10,6 @@
 #include "qkv/app/together.h"
 #include "qkv/base/error.h"
 #include "qkv/dist/agreement.h"
-#include "qkv/io/json.h"
 #include "qkv/report/study_report.h"
 #include "qkv/view/table.h"
 #include "qkv/view/text.h"
@@ -34,7 +33,7 @@ struct StudyArguments {
 };
 
 bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments) {
-  Cli cli("Runs a whole study: every row trained and asked; one table, one report.", "study");
+  Cli cli("Runs a whole study: trains and evaluates the model of each row; one table, one report.", "study");
   std::string task_name;
   const std::string name = task_argument(arguments);
   cli.text("STUDY", task_name, "NAME", "which one: knowledge").among({"knowledge"});
@@ -46,7 +45,9 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
            "how the texts are read: course (spans hidden, nothing else) or questions (as the question each text "
            "answers, with the place a small model finds in it) [course]");
   std::string rows;
-  cli.text("--rows", rows, "A,B", "rows to train, with commas between them [none,vanilla,synthesizer,rotary]");
+  std::string known;
+  for (const StudyRow& row : study_rows()) known += (known.empty() ? "" : ",") + std::string(row.name);
+  cli.text("--rows", rows, "A,B", "rows of the table to train, with commas between them [" + known + "]");
   constexpr int kMostEpochs = 1000000, kMostMoments = 20;
   const auto whole = [&](const char* name, int64_t& value, const std::string& help, int least) {
     cli.integer(name, value, help + " [" + std::to_string(value) + "]", least, kMostEpochs).in("training");
@@ -57,10 +58,11 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
   Finetuning& f = o.finetuning;
   whole("--answer-epochs", f.epochs, "epochs of each finetuning", 1);
   rate("--answer-lr", f.lr, "its peak learning rate; it falls to 0");
-  whole("--answer-batch", f.batch, "questions in a batch of a finetuning; 0: as many as texts", 0);
-  whole("--alone-epochs", f.alone_epochs, "epochs of the row that reads nothing", 1);
+  whole("--answer-batch", f.batch, "questions in a batch of a finetuning; 0: as many as documents", 0);
+  whole("--alone-epochs", f.alone_epochs, "epochs of the row that is not pretrained", 1);
   rate("--alone-lr", f.alone_lr, "its peak learning rate");
-  cli.integer("--moments", o.moments, "how often along the way a row is finetuned and asked [4]", 1, kMostMoments)
+  cli.integer("--moments", o.moments, "how many times on the way each model is finetuned and evaluated [4]", 1,
+              kMostMoments)
       .in("training");
   cli.text("--out", a.out, "DIR", "the study's folder [runs/study-knowledge]").in("output");
   cli.flag("--json", a.json, "one JSON object with all results on standard output").in("output");
@@ -76,15 +78,13 @@ bool read_options(StudyOptions& o, StudyArguments& a, const Arguments& arguments
 }
 
 Arguments stored_arguments(const std::string& folder) {
-  const std::string file = folder + "/" + kStudyRecord;
-  require_kind(folder, FolderKind::study);
-  Arguments arguments = JsonObject(read_json(file, "the record of a study"), file).texts("arguments");
+  Arguments arguments = recorded_arguments(folder, FolderKind::study);
   // Version 0.1 knew one recipe and did not say so.
   if (option_value(arguments, "--recipe").empty()) arguments.insert(arguments.end(), {"--recipe", "questions"});
   return arguments;
 }
 
-/// What is said when resuming comes after what was said at first, and counts.
+/// Arguments that are given when resuming come after the recorded ones, so they count more.
 Arguments joined(Arguments first, const Arguments& more) {
   first.insert(first.end(), more.begin(), more.end());
   return first;
@@ -92,7 +92,7 @@ Arguments joined(Arguments first, const Arguments& more) {
 
 std::string command_of(const Arguments& arguments) {
   std::string text = "qkv study";
-  for (const std::string& a : arguments) text += " " + (a.find(' ') == std::string::npos ? a : "'" + a + "'");
+  for (const std::string& a : arguments) text += " " + shell_word(a);
   return text;
 }
 

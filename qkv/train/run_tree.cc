@@ -102,14 +102,10 @@ std::string run_meant_by(const fs::path& path) {
 
 FolderKind folder_kind(const std::string& path) {
   std::error_code error;
-  if (fs::exists(path + "/config.json", error)) return FolderKind::run;
-  if (fs::exists(path + "/" + kComparisonRecord, error)) return FolderKind::comparison;
-  return fs::exists(path + "/" + kStudyRecord, error) ? FolderKind::study : FolderKind::other;
-}
-
-const char* name_of(FolderKind kind) {
-  static constexpr const char* kNames[] = {"folder", "run", "comparison", "study"};
-  return kNames[static_cast<size_t>(kind)];
+  for (const FolderRow& row : Names<FolderKind>::rows) {
+    if (*row.record != '\0' && fs::exists(path + "/" + row.record, error)) return row.value;
+  }
+  return FolderKind::other;
 }
 
 std::vector<FoundRun> find_runs(const std::string& root) {

@@ -5,17 +5,31 @@
 #include <string>
 #include <vector>
 
+#include "qkv/base/names.h"
+
 namespace qkv {
 
-enum class FolderKind : uint8_t { other, run, comparison, study };
-/// By the record it holds: config.json, compare.json or study.json.
-FolderKind folder_kind(const std::string& path);
-/// "run", "comparison", "study", "folder".
-const char* name_of(FolderKind kind);
-
+enum class FolderKind : uint8_t { run, comparison, study, other };
 /// The record of a folder of several runs.
 inline constexpr const char* kComparisonRecord = "compare.json";
 inline constexpr const char* kStudyRecord = "study.json";
+/// What shows that a folder is of a kind, and the command that makes and continues it.
+struct FolderRow {
+  FolderKind value;
+  const char* name;
+  const char* record = "";
+  const char* command = "";
+};
+template <>
+struct Names<FolderKind> {
+  static constexpr const char* what = "kind of folder";
+  static constexpr FolderRow rows[] = {{FolderKind::run, "run", "config.json", "train"},
+                                       {FolderKind::comparison, "comparison", kComparisonRecord, "compare"},
+                                       {FolderKind::study, "study", kStudyRecord, "study"},
+                                       {FolderKind::other, "folder"}};
+};
+/// By the record it holds.
+FolderKind folder_kind(const std::string& path);
 
 struct FoundRun {
   std::string id;     // where it is below the root: "compare-reverse/dot"
