@@ -67,23 +67,22 @@ BoolMask bool_mask(std::vector<uint8_t> values, const Shape& shape) {
 
 AttentionPass::AttentionPass(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const ScoreRule& rule_in) {
   check_defined(kOp, v_in);
-  const AttentionDims n = dims_of(q_in, k_in, v_in, rule_in);
+  dims = dims_of(q_in, k_in, v_in, rule_in);
   q = rows_dense(q_in);
   k = rows_dense(k_in);
   v = rows_dense(v_in);
   rule = settled(rule_in);
-  pad_by_lengths(rule, n);
+  pad_by_lengths(rule, dims);
 }
 
 void AttentionPass::forward(bool keep_lse) {
-  const AttentionDims n = dims_of(q, k, v, rule);
   Shape out_shape = q.shape();
-  out_shape[-1] = n.Dv;
+  out_shape[-1] = dims.Dv;
   out = Tensor::empty(out_shape, q.dtype());
-  if (keep_lse) lse = Tensor::empty(row_shape(n, q, rule), q.dtype());
+  if (keep_lse) lse = Tensor::empty(row_shape(dims, q, rule), q.dtype());
   dispatch(q.dtype(), [&](auto t) {
     using T = decltype(t);
-    kernels::attention_forward(inputs_of<T>(q, k, v, rule), {strided<T>(out, rule), row_strided<T>(lse, rule)});
+    kernels::attention_forward(inputs_of<T>(dims, q, k, v, rule), {strided<T>(out, rule), row_strided<T>(lse, rule)});
   });
 }
 
@@ -100,7 +99,7 @@ void AttentionPass::backward(const Tensor& d_out_in, AttentionDestinations to) c
     grads.d_v = strided<T>(to.d_v, rule);
     grads.d_bias = to.d_bias.defined() ? to.d_bias.data<T>() : nullptr;
     grads.d_additive = to.d_additive.defined() ? to.d_additive.data<T>() : nullptr;
-    kernels::attention_backward(inputs_of<T>(q, k, v, rule), grads);
+    kernels::attention_backward(inputs_of<T>(dims, q, k, v, rule), grads);
   });
 }
 
@@ -167,7 +166,7 @@ Tensor attention_scores(const Tensor& q_in, const Tensor& k_in, const ScoreRule&
   Tensor out = Tensor::zeros({window.row_end - window.row_begin, n.Lk}, q.dtype());
   dispatch(q.dtype(), [&](auto t) {
     using T = decltype(t);
-    kernels::attention_scores(inputs_of<T>(q, k, {}, rule), window, out.data<T>());
+    kernels::attention_scores(inputs_of<T>(n, q, k, {}, rule), window, out.data<T>());
   });
   check_budget();
   return out;
@@ -200,7 +199,7 @@ AttentionStatistics attention_statistics(const Tensor& q_in, const Tensor& k_in,
     const kernels::AttentionStats<T> stats{row_strided<T>(s.entropy, rule), row_strided<T>(s.max_weight, rule),
                                            row_strided<T>(s.argmax, rule), row_strided<T>(s.mean_distance, rule),
                                            row_strided<T>(s.lse, rule)};
-    kernels::attention_stats(inputs_of<T>(q, k, {}, rule), stats);
+    kernels::attention_stats(inputs_of<T>(n, q, k, {}, rule), stats);
   });
   return s;
 }

@@ -158,11 +158,12 @@ kernels::ScoreArgs<T> score_args(const ScoreRule& rule, const AttentionDims& n) 
 }
 
 template <class T>
-kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule) {
+kernels::AttentionInputs<T> inputs_of(const AttentionDims& n, const Tensor& q, const Tensor& k, const Tensor& v,
+                                      const ScoreRule& rule) {
   kernels::AttentionInputs<T> in;
-  in.dims = dims_of(q, k, v, rule);
+  in.dims = n;
   if (rule.bias.defined()) check_same_dtype(kOp, q, rule.bias);
-  in.rule = score_args<T>(rule, in.dims);
+  in.rule = score_args<T>(rule, n);
   in.q = strided<const T>(q, rule);
   in.k = strided<const T>(k, rule);
   in.v = strided<const T>(v, rule);
@@ -173,9 +174,10 @@ kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Te
   return in;
 }
 
-#define QKV_INSTANTIATE(T)                                                                  \
-  template kernels::ScoreArgs<T> score_args(const ScoreRule& rule, const AttentionDims& n); \
-  template kernels::AttentionInputs<T> inputs_of(const Tensor&, const Tensor&, const Tensor&, const ScoreRule&);
+#define QKV_INSTANTIATE(T)                                                                                          \
+  template kernels::ScoreArgs<T> score_args(const ScoreRule& rule, const AttentionDims& n);                         \
+  template kernels::AttentionInputs<T> inputs_of(const AttentionDims&, const Tensor&, const Tensor&, const Tensor&, \
+                                                 const ScoreRule&);
 QKV_INSTANTIATE(float)
 QKV_INSTANTIATE(double)
 #undef QKV_INSTANTIATE

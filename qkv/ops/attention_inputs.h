@@ -18,9 +18,10 @@ kernels::AttentionDims dims_of(const Tensor& q, const Tensor& k, const Tensor& v
 template <class T>
 kernels::ScoreArgs<T> score_args(const ScoreRule& rule, const kernels::AttentionDims& n);
 
-/// All arguments of a call; `rule` must outlive them too.
+/// All arguments of a call of the sizes that dims_of() gave; `rule` must outlive them too.
 template <class T>
-kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule);
+kernels::AttentionInputs<T> inputs_of(const kernels::AttentionDims& n, const Tensor& q, const Tensor& k,
+                                      const Tensor& v, const ScoreRule& rule);
 
 /// A tensor of rows, [B,H,L,…], packed [T,H,…] or, without heads, [B,L,…]; undefined: null.
 template <class T>

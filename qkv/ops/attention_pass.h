@@ -1,7 +1,8 @@
-// One forward pass of attention and the backward pass that follows it, for whoever records by himself: the op, and the
-// autograd of other libraries. Not a public header.
+// One forward pass of attention and the backward pass that follows it, for callers that record it themselves: the op,
+// and the autograd of other libraries. Not a public header.
 #pragma once
 
+#include "qkv/kernels/attention/attention.h"
 #include "qkv/ops/attention.h"
 
 namespace qkv {
@@ -23,6 +24,7 @@ struct AttentionPass {
 
   Tensor q, k, v;
   ScoreRule rule;
+  kernels::AttentionDims dims;
   Tensor out;  // [B,H,Lq,Dv]
   Tensor lse;  // [B,H,Lq], packed [Tq,H]
 };
