@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "qkv/view/terminal.h"
 #include "qkv/view/text.h"
@@ -14,28 +13,12 @@ namespace {
 
 constexpr int kLeft = 28;  // columns of names
 
-/// Words of `text` in lines of at most `width` columns, each but the first indented.
-std::string wrapped(const std::string& text, int width, int indent) {
-  std::istringstream words(text);
-  std::string out;
-  int column = 0;
-  for (std::string word; words >> word;) {
-    const int wide = display_width(word);
-    if (column > 0 && column + 1 + wide > width) {
-      out += "\n" + std::string(static_cast<size_t>(indent), ' ');
-      column = 0;
-    }
-    out += (column > 0 ? " " : "") + word;
-    column += (column > 0 ? 1 : 0) + wide;
-  }
-  return out;
-}
-
 std::string row(const std::string& left, const std::string& help, int width) {
   const std::string start = "  " + left;
   const bool fits = display_width(start) < kLeft;
-  return (fits ? pad_right(start, kLeft) : start + "\n" + std::string(kLeft, ' ')) +
-         wrapped(help, width - kLeft, kLeft) + "\n";
+  const std::string space(kLeft, ' ');
+  return fits ? wrapped(help, width, pad_right(start, kLeft), space)
+              : start + "\n" + wrapped(help, width, space, space);
 }
 
 /// The sections in the order they are shown.
@@ -56,12 +39,6 @@ std::vector<std::string> sections(const std::vector<Option>& options) {
 std::string value_word(const Option& o) { return o.many ? o.name + "..." : o.name; }
 std::string option_words(const Option& o) { return o.name + (o.type.empty() ? "" : " " + o.type); }
 std::string option_help(const Option& o) { return o.help + (o.must ? " (required)" : ""); }
-
-std::string titled(std::string section) {
-  if (section.empty()) return "Options";
-  if (section[0] >= 'a' && section[0] <= 'z') section[0] = static_cast<char>(section[0] - 'a' + 'A');
-  return section;
-}
 
 std::string usage_of(const std::string& name, const std::vector<Option>& options) {
   std::string usage = "qkv " + name;
@@ -87,7 +64,7 @@ std::string help_text(const std::string& about, const std::string& name, const s
   }
   std::string text = about + "\n\nusage: " + usage_of(name, options) + "\n" + (values.empty() ? "" : "\n" + values);
   for (const std::string& section : sections(options)) {
-    text += "\n" + titled(section) + ":\n";
+    text += "\n" + (section.empty() ? "Options" : capitalised(section)) + ":\n";
     for (const Option& o : options) {
       if (o.section != section || o.name[0] != '-' || !o.shown) continue;
       text += row(option_words(o), option_help(o), width);
@@ -126,7 +103,7 @@ std::string manual_text(const std::string& about, const std::string& name, const
     for (const Option& o : options) {
       if (o.section == section && o.name[0] == '-' && o.shown) rows += roff_row(option_words(o), option_help(o));
     }
-    if (!rows.empty()) text += ".PP\n\\fI" + titled(section) + "\\fR\n" + rows;
+    if (!rows.empty()) text += ".PP\n\\fI" + (section.empty() ? "Options" : capitalised(section)) + "\\fR\n" + rows;
   }
   return text + roff_lines(footer);
 }

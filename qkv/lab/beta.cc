@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 #include "qkv/lab/experiments.h"
 #include "qkv/lab/gaussian.h"
 #include "qkv/lab/vectors.h"
@@ -11,19 +12,6 @@
 
 namespace qkv::lab {
 namespace {
-
-std::vector<std::string> split_words(const std::string& text) {
-  std::vector<std::string> words(1);
-  for (const char c : text) {
-    if (c != ' ' && c != ',') {
-      words.back() += c;
-    } else if (!words.back().empty()) {
-      words.emplace_back();
-    }
-  }
-  if (words.back().empty()) words.pop_back();
-  return words;
-}
 
 // How often each of the letters a to z occurs, scaled to length 1: similar spelling, similar vector. [n, 26]
 Tensor letter_vectors(const std::vector<std::string>& words) {
@@ -212,7 +200,10 @@ Settings beta_settings() {
 Result run_beta(const Settings& set) {
   const int64_t d_max = set.get_integer("dim");
   const double top = set.get_number("beta");
-  const std::vector<std::string> words = split_words(set.get_text("words"));
+  std::string listed_words = set.get_text("words");
+  std::replace(listed_words.begin(), listed_words.end(), ',', ' ');
+  const std::vector<std::string_view> parts = split_words(listed_words);
+  const std::vector<std::string> words(parts.begin(), parts.end());
   if (words.size() < 2) throw ConfigError("--words: give at least two words, separated by commas");
   if (static_cast<double>(set.get_integer("samples") * set.get_integer("keys") * d_max) > 2e8) {
     throw ConfigError("--samples x --keys x --dim is above 200 million; lower one of them");

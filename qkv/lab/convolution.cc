@@ -66,27 +66,18 @@ Tensor attention_convolution(const Problem& p, const HeadPositions& at, const Sc
   return linear(joined, output);                                                             // [length, outputs]
 }
 
-Series channel(const std::string& name, const Tensor& y, int color, Marks marks) {
-  Series s{.name = name, .marks = marks, .color = color};
-  for (int64_t i = 0; i < y.dim(0); ++i) {
-    s.x.push_back(static_cast<double>(i));
-    s.y.push_back(y.at({i, 0}));
-  }
-  return s;
-}
-
 void draw(Result& r, const Problem& p, const HeadPositions& at, double beta) {
-  r.pictures.push_back(
-      Plot{.title = "A convolution by attention",
-           .caption = "Kernel " + std::to_string(p.kernel) + ", " + std::to_string(p.inputs) +
-                      " channels; the first output channel.",
-           .x = Axis{.title = "position", .whole = true},
-           .y = Axis{.title = "output"},
-           .series = {
-               channel("direct convolution", direct_convolution(p, p.x), 0, Marks::kLine),
-               channel(lab::at("attention, β", beta), attention_convolution(p, at, with_scale(beta)), 0, Marks::kDots),
-               channel(lab::at("attention, β", beta / 10), attention_convolution(p, at, with_scale(beta / 10)), 1,
-                       Marks::kLineAndDots)}});
+  r.pictures.push_back(Plot{
+      .title = "A convolution by attention",
+      .caption = "Kernel " + std::to_string(p.kernel) + ", " + std::to_string(p.inputs) +
+                 " channels; the first output channel.",
+      .x = Axis{.title = "position", .whole = true},
+      .y = Axis{.title = "output"},
+      .series = {
+          first_channel("direct convolution", direct_convolution(p, p.x), 0, Marks::kLine),
+          first_channel(lab::at("attention, β", beta), attention_convolution(p, at, with_scale(beta)), 0, Marks::kDots),
+          first_channel(lab::at("attention, β", beta / 10), attention_convolution(p, at, with_scale(beta / 10)), 1,
+                        Marks::kLineAndDots)}});
   const Tensor weights = attention_score_array(at.q, at.k, with_scale(beta));  // [1, H, length, n]
   Maps maps{"One head per offset", {}, 3, "Keys include the zeros the signal is padded with at both ends."};
   for (int64_t h = 0; h < std::min<int64_t>(p.kernel, 6); ++h) {

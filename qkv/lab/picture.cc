@@ -46,6 +46,15 @@ Series dots(std::string name, std::vector<double> x, std::vector<double> y, int 
   return s;
 }
 
+Series first_channel(std::string name, const Tensor& y, int color, Marks marks) {
+  Series s{.name = std::move(name), .marks = marks, .color = color};
+  for (int64_t i = 0; i < y.dim(0); ++i) {
+    s.x.push_back(static_cast<double>(i));
+    s.y.push_back(y.at({i, 0}));
+  }
+  return s;
+}
+
 HeatMap weight_map(std::string title, const Tensor& weights) {
   HeatMap map{.title = std::move(title), .rows = weights.dim(-2), .columns = weights.dim(-1)};
   map.values = weights.to_vector();

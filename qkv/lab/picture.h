@@ -26,7 +26,10 @@ Series curve(std::string name, const Range& range, int color, const std::functio
 /// Dots, with bars of ± reach where it is given: the measurement.
 Series dots(std::string name, std::vector<double> x, std::vector<double> y, int color, std::vector<double> reach = {});
 
-/// Weights [rows, columns] of any dtype as a map; cells with a true `hidden` are hatched.
+/// The first channel of y [positions, channels] over the positions.
+Series first_channel(std::string name, const Tensor& y, int color, Marks marks);
+
+/// Weights [rows, columns] of any dtype as a map.
 HeatMap weight_map(std::string title, const Tensor& weights);
 
 }  // namespace qkv::lab

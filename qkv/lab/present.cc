@@ -25,30 +25,6 @@ std::string judged(const Row& row) {
   return "";
 }
 
-// Greedy line breaks at spaces; continuation lines are indented.
-std::string wrapped(const std::string& text, int width, const std::string& first, const std::string& rest) {
-  std::string out, line = first;
-  int used = display_width(first);
-  bool empty = true;
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t space = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, space - at);
-    const int needed = display_width(word);
-    if (!empty && used + 1 + needed > width) {
-      out += line + "\n";
-      line = rest;
-      used = display_width(rest);
-      empty = true;
-    }
-    line += (empty ? "" : " ") + word;
-    used += needed + (empty ? 0 : 1);
-    empty = false;
-    at = space + 1;
-  }
-  return out + line + "\n";
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   size_t at = 0;

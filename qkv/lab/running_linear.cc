@@ -7,20 +7,6 @@
 #include "qkv/ops/ops.h"
 
 namespace qkv::lab {
-namespace {
-
-// One output channel over the positions.
-Series channel(const char* name, const Tensor& y, int color, Marks marks) {
-  Series s{.name = name, .marks = marks, .color = color};
-  for (int64_t i = 0; i < y.dim(0); ++i) {
-    s.x.push_back(static_cast<double>(i));
-    s.y.push_back(y.at({i, 0}));
-  }
-  return s;
-}
-
-}  // namespace
-
 Settings running_linear_settings() {
   Settings s;
   s.integer("keys", 12, "number of positions", 2, 256)
@@ -74,10 +60,10 @@ Result run_running_linear(const Settings& set) {
            .caption = "The first output channel. Hard attention lies on the linear layer; β = 0 is flat.",
            .x = Axis{.title = "position", .whole = true},
            .y = Axis{.title = "output"},
-           .series = {channel("linear layer W x_i", wanted, 0, Marks::kLine),
-                      channel("attention, hard (β → ∞)", attend(hard), 0, Marks::kDots),
-                      channel("attention, β = 2", attend(with_scale(2)), 2, Marks::kLineAndDots),
-                      channel("attention, β = 0", flat, 1, Marks::kLineAndDots)}});
+           .series = {first_channel("linear layer W x_i", wanted, 0, Marks::kLine),
+                      first_channel("attention, hard (β → ∞)", attend(hard), 0, Marks::kDots),
+                      first_channel("attention, β = 2", attend(with_scale(2)), 2, Marks::kLineAndDots),
+                      first_channel("attention, β = 0", flat, 1, Marks::kLineAndDots)}});
   r.note(
       "Common wrong answer: \"β = 0 gives a running linear layer\". At β = 0 every position sees the same "
       "average, so all outputs are equal; each position keeps its own input only as β → ∞ (or with hard "

@@ -5,6 +5,7 @@
 #include <wchar.h>
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 #include "qkv/base/utf8.h"
@@ -118,6 +119,28 @@ std::string pad_left(std::string_view text, int columns) {
   return std::string(static_cast<size_t>(std::max(0, columns - display_width(text))), ' ') + std::string(text);
 }
 
+std::string wrapped(std::string_view text, int width, std::string_view first, std::string_view rest) {
+  std::string out, line(first);
+  int used = display_width(first);
+  bool empty = true;
+  for (size_t at = 0; at < text.size();) {
+    const size_t space = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, space - at);
+    at = space + 1;
+    const int needed = display_width(word);
+    if (!empty && used + 1 + needed > width) {
+      out += line + "\n";
+      line = rest;
+      used = display_width(rest);
+      empty = true;
+    }
+    (line += empty ? "" : " ") += word;
+    used += needed + (empty ? 0 : 1);
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
 std::string escape_markup(std::string_view text) {
   const std::string valid = valid_utf8(text);
   std::string out;
@@ -150,6 +173,11 @@ std::string escape_markup(std::string_view text) {
   return out;
 }
 
+std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos &&
       (text.empty() || (text.front() != ' ' && text.back() != ' '))) {
@@ -161,6 +189,16 @@ std::string csv_field(std::string_view text) {
     out += c;
   }
   return out + "\"";
+}
+
+std::string shell_word(std::string_view text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("._,/+-:@%=").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace qkv

@@ -22,9 +22,16 @@ std::string middle_ellipsis(std::string_view text, int columns);
 /// Filled with spaces to `columns` (left-aligned, or right-aligned); wider text is returned unchanged.
 std::string pad_right(std::string_view text, int columns);
 std::string pad_left(std::string_view text, int columns);
+/// `text` cut at spaces into lines of at most `width` columns, where words allow it; the first begins with `first`, the
+/// others with `rest`, and each ends with a newline.
+std::string wrapped(std::string_view text, int width, std::string_view first, std::string_view rest);
 /// For HTML and SVG content and attributes: & < > " ' escaped; characters XML forbids become U+FFFD.
 std::string escape_markup(std::string_view text);
+/// With a capital first letter, where that is one of a to z.
+std::string capitalised(std::string text);
 /// One CSV field, quoted when it has to be.
 std::string csv_field(std::string_view text);
+/// One word of a shell's command, quoted when it has to be.
+std::string shell_word(std::string_view text);
 
 }  // namespace qkv

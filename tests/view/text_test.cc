@@ -83,6 +83,28 @@ TEST(Text, CsvFields) {
   EXPECT_EQ(csv_field("two\nlines"), "\"two\nlines\"");
 }
 
+TEST(Text, ShellWords) {
+  EXPECT_EQ(shell_word("--data=runs/a.txt"), "--data=runs/a.txt");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("two words"), "'two words'");
+  EXPECT_EQ(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+}
+
+TEST(Text, LinesAreCutAtSpaces) {
+  EXPECT_EQ(wrapped("one two three", 9, "- ", "  "), "- one two\n  three\n");
+  EXPECT_EQ(wrapped("unbreakable", 4, "", "  "), "unbreakable\n");
+  EXPECT_EQ(wrapped("字字 字", 5, "", ""), "字字\n字\n");    // two columns each
+  EXPECT_EQ(wrapped("3 s.e. 4", 6, "", ""), "3 s.e.\n4\n");  // this space does not break
+  EXPECT_EQ(wrapped("", 10, "a: ", ""), "a: \n");
+}
+
+TEST(Text, Capitalised) {
+  EXPECT_EQ(capitalised("exact match"), "Exact match");
+  EXPECT_EQ(capitalised("BLEU"), "BLEU");
+  EXPECT_EQ(capitalised("ä"), "ä");
+  EXPECT_EQ(capitalised(""), "");
+}
+
 TEST(Text, Numbers) {
   EXPECT_EQ(format_number(0.25), "0.25");
   EXPECT_EQ(format_number(12000), "12000");
