@@ -172,6 +172,12 @@ std::string utf8_lower(std::string_view text) {
   return out;
 }
 
+std::string ascii_lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return out;
+}
+
 std::string name_of_character(char32_t value) {
   char code[16];
   std::snprintf(code, sizeof code, "U+%04X", static_cast<unsigned>(value));

@@ -39,6 +39,8 @@ std::vector<std::string_view> split_words(std::string_view text);
 /// Cyrillic and Armenian to lower case; the rest unchanged.
 char32_t unicode_lower(char32_t value);
 std::string utf8_lower(std::string_view text);
+/// A to Z alone to lower case: names of options, hosts and headers.
+std::string ascii_lower(std::string_view text);
 /// How a message names a character: 'é' (U+00E9), or U+000A for one that does not print.
 std::string name_of_character(char32_t value);
 

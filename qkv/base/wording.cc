@@ -2,20 +2,15 @@
 #include "qkv/base/wording.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 
+#include "qkv/base/utf8.h"
+
 namespace qkv {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 /// How many letters are missing, added, wrong or swapped with their neighbour.
 size_t distance(const std::string& a, const std::string& b) {
@@ -40,12 +35,12 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   constexpr size_t kLongest = 100;  // nobody types more by mistake
   constexpr size_t kBeginning = 2;  // letters that say which name is meant
   if (word.empty() || word.size() > kLongest) return "";
-  const std::string wanted = lower(word);
+  const std::string wanted = ascii_lower(word);
   std::string best;
   size_t least = kLongest;
   for (const std::string& name : names) {
     if (name.size() > kLongest) continue;
-    const std::string candidate = lower(name);
+    const std::string candidate = ascii_lower(name);
     const bool begun = wanted.size() >= kBeginning && candidate.starts_with(wanted);
     const size_t away = begun ? 0 : distance(wanted, candidate);
     if (away > std::max(wanted.size(), candidate.size()) / 3 || away >= least) continue;

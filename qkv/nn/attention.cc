@@ -46,7 +46,8 @@ const AttentionSpec& find_attention(const std::string& name) {
     if (name == row.name) return row;
     known.emplace_back(row.name);
   }
-  throw ConfigError("no attention mechanism '" + name + "'; available: " + listed(known));
+  throw ConfigError("no attention mechanism '" + name + "'" + did_you_mean(name, known) +
+                    "; available: " + listed(known));
 }
 
 std::unique_ptr<Attention> Mechanism::make(const AttentionConfig& config, Rng& rng) const {

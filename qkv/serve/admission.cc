@@ -10,15 +10,10 @@
 #include <charconv>
 
 #include "qkv/base/error.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv::serve {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 // The time does not tell how much of the token was right.
 bool same_secret(std::string_view a, std::string_view b) {
@@ -109,7 +104,7 @@ std::string random_token() {
 
 // Loopback names, the address it listens on, and the right port: a site whose name was made to point here has another.
 bool Admission::own_host(std::string host) const {
-  host = lower(host);
+  host = ascii_lower(host);
   std::string port;
   const size_t colon = host.rfind(':');
   if (colon != std::string::npos && host.find(']', colon) == std::string::npos) {
@@ -118,8 +113,8 @@ bool Admission::own_host(std::string host) const {
   }
   if (port != std::to_string(port_) && !(port.empty() && port_ == 80)) return false;
   const bool everywhere = host_ == "0.0.0.0" || host_ == "::";
-  return host == "127.0.0.1" || host == "localhost" || host == "[::1]" || host == lower(host_) ||
-         host == "[" + lower(host_) + "]" || (everywhere && is_address(host));
+  return host == "127.0.0.1" || host == "localhost" || host == "[::1]" || host == ascii_lower(host_) ||
+         host == "[" + ascii_lower(host_) + "]" || (everywhere && is_address(host));
 }
 
 bool Admission::own_origin(std::string_view origin) const {
@@ -164,7 +159,7 @@ std::optional<Refusal> Admission::check_shape(const RequestHead& head) const {
   }
   if (head.count("content-encoding") > 0) return Refusal{415, "compressed bodies are not taken"};
   // A form of another page can send text/plain without asking first, but not this.
-  const std::string type = lower(head.value("content-type"));
+  const std::string type = ascii_lower(head.value("content-type"));
   const bool json = type == "application/json" || type.rfind("application/json;", 0) == 0;
   if ((*size > 0 || head.count("content-type") > 0) && (!json || head.count("content-type") != 1)) {
     return Refusal{415, "send JSON, with the header Content-Type: application/json"};

@@ -17,6 +17,7 @@
 
 #include "qkv/base/budget.h"
 #include "qkv/base/room.h"
+#include "qkv/base/utf8.h"
 #include "qkv/serve/admission.h"
 #include "qkv/serve/listener.h"
 #include "qkv/serve/reserve.h"
@@ -80,9 +81,7 @@ void free_body(void* body) {
 
 MHD_Result add_to_head(void* head, MHD_ValueKind, const char* name, const char* value) {
   try {
-    std::string lower(name);
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    static_cast<RequestHead*>(head)->headers[lower].emplace_back(value == nullptr ? "" : value);
+    static_cast<RequestHead*>(head)->headers[ascii_lower(name)].emplace_back(value == nullptr ? "" : value);
     return MHD_YES;
   } catch (const std::bad_alloc&) {
     static_cast<RequestHead*>(head)->whole = false;

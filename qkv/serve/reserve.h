@@ -3,7 +3,7 @@
 
 namespace qkv::serve {
 
-/// Takes the reserve where it is not there. From the first call on, allocations made while an exception passes get it,
+/// Allocates the reserve unless it is there. From the first call on, allocations made while an exception passes get it,
 /// or wait for memory that other requests give back: destructors of JSON values allocate, and must not throw.
 void keep_reserve();
 

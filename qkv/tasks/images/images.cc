@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/core/autograd.h"
 #include "qkv/data/batching.h"
+#include "qkv/figures/number.h"
 #include "qkv/models/vit.h"
 #include "qkv/tasks/images/data.h"
 #include "qkv/tasks/images/report.h"
@@ -48,12 +48,6 @@ VitConfig model_config(const Settings& s, const ImageFormat& format) {
   config.mean_pooling = s.get_text("pooling") == "mean";
   config.positions = s.get<Positions>("positions");
   return config;
-}
-
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f%%", 100 * share);
-  return text;
 }
 
 class Images final : public Task {
@@ -210,7 +204,7 @@ Evaluation Images::evaluate(const std::string& data) {
   for (const int64_t i : c.confident_mistakes(kErrorsShown)) {
     const std::string name = data == "test" ? "test:" : own ? "val:" : "image ";
     e.errors.push_back({name + std::to_string(i), name_of(c.labels[static_cast<size_t>(i)]),
-                        name_of(c.predicted(i)) + " " + percent(c.confidence(i))});
+                        name_of(c.predicted(i)) + " " + format_share(c.confidence(i), 3)});
   }
   return e;
 }
@@ -247,7 +241,7 @@ TracedExample Images::trace(const std::string& input) {
   const auto best = std::max_element(p.begin(), p.end());
   TracedExample example;
   example.target = {name_of(best - p.begin())};
-  example.output = example.target[0] + " " + percent(*best);
+  example.output = example.target[0] + " " + format_share(*best, 3);
   if (set.labels[0] >= 0) example.output += " (labelled " + name_of(set.labels[0]) + ")";
   if (model_->first_patch() == 1) example.source.emplace_back("class");
   for (int64_t y = 0; y < model_->rows(); ++y) {

@@ -68,7 +68,7 @@ Section mistakes_section(const ImageReport& shown, const std::vector<int64_t>& w
 }
 
 Section positions_section(const PositionGrid& grid) {
-  return {grid.learned ? "What it learnt about places" : "What it is told about places",
+  return {grid.learned ? "What it learnt about places" : "What its fixed positions say about places",
           {std::string(
                "One small picture for each patch, in its place: how alike the position added to it and the one added "
                "to every other patch are (cosine; the stronger the colour, the more alike).") +

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "qkv/base/names.h"
 #include "qkv/base/utf8.h"
 #include "qkv/figures/number.h"
 
@@ -14,12 +15,6 @@ namespace {
 constexpr size_t kNearest = 3;
 
 std::string percent(double share) { return format_share(share, 3); }
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& n : names) text += (text.empty() ? "" : ", ") + n;
-  return text;
-}
 
 void add_group(Table& table, const std::string& title, const std::vector<AskedPerson>& people, bool right) {
   double confidence = 0, most = 0;
@@ -108,8 +103,8 @@ Section people_section(const PeopleReport& people, const NearestNames& nearest) 
   Table table{.header = {"invented name", "answer", "confidence", "spelt like", "taken for"}};
   for (size_t i = 0; i < people.strangers.size(); ++i) {
     const AskedPerson& p = people.strangers[i];
-    table.rows.push_back({p.name, p.answer, percent(p.confidence), joined(nearest.spelt_like(p.name, kNearest)),
-                          joined(nearest.taken_for(people.stranger_states[i], kNearest))});
+    table.rows.push_back({p.name, p.answer, percent(p.confidence), listed(nearest.spelt_like(p.name, kNearest)),
+                          listed(nearest.taken_for(people.stranger_states[i], kNearest))});
   }
   section.parts.emplace_back(std::move(table));
   return section;
