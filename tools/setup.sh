@@ -51,8 +51,9 @@ need_packages() {
   qkv_say "installing$missing"
   mkdir -p build
   # The lists may be absent or old on a fresh machine: refresh them first, and install without extras.
+  # Another installation, say the system's own update, is waited for.
   if ! { $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -qq --no-install-recommends $missing; } >build/setup.log 2>&1; then
+      apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $missing; } >build/setup.log 2>&1; then
     qkv_say "could not install:$missing; see build/setup.log"
     return 1
   fi
