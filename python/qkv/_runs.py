@@ -107,7 +107,7 @@ class Run:
 
     @property
     def result(self) -> Optional[Dict[str, Any]]:
-        """What the run came to (result.json); None while it is not trained to its end."""
+        """The result of the run (result.json); None while its training is not finished."""
         try:
             with open(os.path.join(self.path, "result.json"), encoding="utf-8") as file:
                 return json.load(file)

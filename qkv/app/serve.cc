@@ -119,7 +119,7 @@ int run_serve(const Arguments& arguments) {
   Cli cli{
       "The page: explore where trained models look, watch trainings, play with the lab.\n\n"
       "  qkv serve                    every run below runs/\n"
-      "  qkv serve runs/reverse       one run\n",
+      "  qkv serve runs/reverse       one run",
       "serve"};
   std::vector<std::string> paths, data;
   std::string root = "runs";

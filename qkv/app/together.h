@@ -38,8 +38,8 @@ int together(const Arguments& arguments, const std::function<int(Crew&)>& work);
 /// The exit code of all processes: that of a signal when one came to any of them.
 int exit_code(Processes& processes, bool interrupted, int signal);
 
-/// What the first process says is the folder of several runs. Throws IoError on all when one of them does not see the
-/// record in it.
+/// The folder of several runs, as process 0 names it. Throws IoError on all processes when one of them does not see
+/// the record in it.
 std::string same_folder(Processes& processes, const std::string& folder, const std::string& record);
 
 }  // namespace qkv::app

@@ -81,7 +81,7 @@ Prepared resumed_run(const Cli& cli, const TrainArguments& a, const std::string&
   return {std::move(run), std::move(task), a.json, false};
 }
 
-/// Reads the arguments of this command and makes or opens the run for so many processes; nothing after --help.
+/// Reads the arguments and makes or opens the run for this many processes; nothing where only help was asked for.
 std::optional<Prepared> prepared(const Arguments& given, int processes) {
   const Arguments arguments = with_config(given);
   const std::string name = task_argument(arguments);

@@ -59,8 +59,8 @@ struct LanguageExample {
 struct SpanOptions {
   int64_t block = 128;        // model length; a document is cut to a random length in [4, ⌊7/8 · block⌋]
   double fraction = 0.25;     // of the document that the span takes on average
-  bool third_mask = true;     // whether ⁇ also ends the span
-  bool random_start = false;  // whether the cut falls anywhere in a longer document instead of at its beginning
+  bool third_mask = true;     // whether ⁇ is written after the hidden span too
+  bool random_start = false;  // whether a longer document is read from a random place, not from its beginning
 };
 
 /// prefix ⁇ suffix ⁇ span ⁇ of a document, as one sequence of at most ⌊7/8 · block⌋ + 3 ids. The span is contiguous,

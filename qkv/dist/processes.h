@@ -50,7 +50,7 @@ class OneProcess final : public Processes {
   void leave() override {}
   void abort(int code) override;
 };
-/// The one that is used where nobody says otherwise.
+/// A process alone: the default.
 Processes& one_process();
 
 /// The text of process 0, on all of them.

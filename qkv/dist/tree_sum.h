@@ -8,7 +8,7 @@
 
 namespace qkv {
 
-/// Throws ConfigError unless `parts` is a power of two that so many processes can share.
+/// Throws ConfigError unless `parts` is a power of two that this many processes can share.
 void check_parts(int64_t parts, int processes);
 
 /// ((g₀ + g₁) + (g₂ + g₃)) + …: addition commutes but does not associate, so the tree fixes the bits for any number of

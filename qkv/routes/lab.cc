@@ -18,9 +18,9 @@ void add_lab_routes(Router& router) {
       Work::light);
   router.add("GET", "/api/explain/block", [](const Request& r) {
     const std::string norm = r.get("norm", "post");
-    if (norm != "post" && norm != "pre") throw RouteError(400, "norm is post or pre", "norm");
+    if (norm != "post" && norm != "pre") throw RouteError(400, "'norm' must be post or pre", "norm");
     const std::string causal = r.get("causal", "false");
-    if (causal != "true" && causal != "false") throw RouteError(400, "causal is true or false", "causal");
+    if (causal != "true" && causal != "false") throw RouteError(400, "'causal' must be true or false", "causal");
     const lab::BlockInput block{.pre_norm = norm == "pre", .causal = causal == "true"};
     return Response{.body = lab::explanation_json(lab::explain_block(block)),
                     .headers = {{"Cache-Control", "no-store"}}};

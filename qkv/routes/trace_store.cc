@@ -263,7 +263,7 @@ std::shared_ptr<const Trace> TraceStore::make(const TraceRequest& request) {
                      "input");
   }
   check(options.beginning.size() <= kLongestBeginning, "'beginning' has more than 1024 tokens", "beginning");
-  check(options.length >= 0 && options.length <= kLongestOutput, "'length' is between 1 and 1024", "length");
+  check(options.length >= 0 && options.length <= kLongestOutput, "'length' must be between 1 and 1024", "length");
   const bool samples = loaded->model->samples();
   check(samples || (!options.sample && options.length == 0), "this model draws no tokens", "sample");
   const std::string id = hash_of(loaded->run + '\0' + loaded->checkpoint + '\0' + input + '\0' + spelled(options));

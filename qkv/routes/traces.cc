@@ -68,7 +68,7 @@ MapWindow window_of(const Request& r, const TraceSite& site) {
   const auto [col_begin, col_end] = range_of(r, "cols", site.Lk);
   const std::string what = r.get("what", "weights");
   if (what != "weights" && what != "scores" && what != "rollout") {
-    throw RouteError(400, "what is weights, scores or rollout", "what");
+    throw RouteError(400, "'what' must be weights, scores or rollout", "what");
   }
   return {.layer = r.get_integer("layer", 0),
           .head = r.get_integer("head", 0),

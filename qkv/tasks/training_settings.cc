@@ -15,8 +15,8 @@ Settings training_settings() {
       .integer("batch", 64, "examples in a batch", 1, kMost)
       .integer("accumulate", 1, "batches per update (gradient accumulation)", 1, kMost)
       .integer("parts", 1,
-               "groups, a power of two, that the sequences of an update are divided into: so many processes can share "
-               "it, and any number of them gives the same bits",
+               "groups (a power of two) that the sequences of an update are divided into; up to this many processes "
+               "share them, and any number gives the same bits",
                1, 65536)
       .choice("optimizer", OptimizerKind::adamw, "optimizer")
       .number("lr", 1e-3, "peak learning rate", 0, 1e3)

@@ -33,7 +33,7 @@ class Checkpoints {
   /// The weights of "best", "last", "average" or a step's number; "" is the average where it was better than the
   /// best, else the best, else the last. Returns the file they came from. Throws IoError, ConfigError.
   std::string load_weights(const std::vector<NamedParameter>& model, const std::string& which = "") const;
-  /// checkpoints/average: the mean of the last checkpoints, and whether it is what load_weights gives unasked.
+  /// checkpoints/average: the mean of the last checkpoints, and whether load_weights gives it by default.
   void save_average(const std::vector<NamedParameter>& model, bool preferred) const;
   void remove_average() const;
 

@@ -29,7 +29,7 @@ std::string unpack_run(std::span<const std::byte> archive, const std::string& fi
 /// The files of the run in that folder, by their places below it.
 std::vector<std::string> run_files(const std::string& path);
 /// Writes one file of the run in that folder, or removes it, for those who carry a run file by file. A checkpoint's
-/// folder goes with its last file. Throws IoError for a name that is none of a run's.
+/// folder goes with its last file. Throws IoError for a name that no file of a run has.
 void put_run_file(const std::string& path, const std::string& name, std::optional<std::span<const std::byte>> bytes);
 
 /// The examples an archive brought along for the run in that folder; none for other runs. Throws IoError.

@@ -60,7 +60,7 @@ class RunFolder : public Checkpoints {
 /// Throws IoError when there is a link below this folder: what continues in it would read and write elsewhere.
 void refuse_links(const std::string& folder);
 
-/// Held until the pointer goes: no other process trains in this folder. Throws IoError when one does.
+/// While the pointer lives, no other process can train in this folder. Throws IoError when one does.
 std::shared_ptr<void> lock_folder(const std::string& path);
 
 /// All parameters of a task.

@@ -1,4 +1,4 @@
-// Training, evaluating and writing down what came of it.
+// Training, evaluating and writing down the result.
 #include "qkv/train/session.h"
 
 #include <cmath>

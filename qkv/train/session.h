@@ -17,8 +17,8 @@ struct SessionResult {
   Evaluation evaluation;  // of the weights the run settled on; empty when interrupted
 };
 
-/// What the settings of a new run do not say of its data and model is as in the run that the setting "from" names,
-/// where it names one. Throws IoError.
+/// Settings of data and model that were not given for a new run are taken from the run that the setting "from" names;
+/// where it names none, nothing changes. Throws IoError.
 void take_from(Settings& settings);
 /// A task for a new run: with the vocabulary of the run that the setting "from" names, where it names one.
 /// Throws IoError, or ConfigError when that run is of another task.

@@ -129,7 +129,7 @@ void share_run(Processes& processes, const RunFolder& run, const Task& task) {
 SharedRun receive_run(Processes& processes) {
   agree(processes, [] {});
   const auto [path, task, values, trees] = unpacked<Announced>(broadcast_text(processes, ""));
-  // Never committed: it goes with this object, or when the next one is made, should this process be killed.
+  // Never committed: removed with this object or, if this process is killed, when the next one is made.
   std::shared_ptr<AtomicFolder> received;
   agree(processes, [&] {
     received = std::make_shared<AtomicFolder>(fs::temp_directory_path().string() + "/qkv-data");

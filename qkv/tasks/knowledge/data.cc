@@ -89,10 +89,10 @@ void declare_knowledge_data(Settings& s) {
   s.group("data")
       .choice("stage", "pretrain", {"pretrain", "finetune"}, "read documents, or learn to answer questions")
       .path("data", "", "folder with wiki.txt, birth_places_train.tsv and birth_dev.tsv; empty: invented people")
-      .integer("held", 100, "held-out training pairs, to validate with", 0, 1e6)
+      .integer("held", 100, "training pairs that are held out for validation", 0, 1e6)
       .number("span", 0.25, "fraction of a document that a random span hides on average", 0.01, 0.5)
-      .flag("third-mask", true, "⁇ also ends the hidden span")
-      .flag("random-start", false, "a document is cut anywhere, not only at its end")
+      .flag("third-mask", true, "write ⁇ after the hidden span too")
+      .flag("random-start", false, "read a long document from a random place, not from its beginning")
       .number("names", 0, "fraction of the documents that hide a run of capitalised words instead of a random span", 0,
               1)
       .number("answers", 0,
@@ -106,7 +106,7 @@ void declare_knowledge_data(Settings& s) {
           0, 1)
       .choice("loss", "all", {"all", "span"}, "predict every character of a document, or the hidden ones only")
       .number("span-weight", 1, "how much a hidden character counts in the loss, against 1 for the others", 0.001, 1000)
-      .number("questions", 0, "how often each training question is read for each time the documents are", 0, 1000)
+      .number("questions", 0, "how often each training question is read during one pass over the documents", 0, 1000)
       .integer("people", 300, "people of the generated corpus", 10, 1e5)
       .integer("places", 20, "places of the generated corpus", 2, 1e4)
       .integer("documents", 3, "documents about each person of the generated corpus", 1, 8)
