@@ -175,7 +175,7 @@ void read_only_named_devices(std::vector<std::string> words) { named_devices = s
 Bytes read_file(const std::string& path, uint64_t limit) {
   uint64_t size = 0;
   const Fd fd = open_to_read(path, size);
-  limit = limit_within_budget(limit, 1);
+  limit = limit_within_budget(limit, 2);  // another request may compute meanwhile
   if (size == 0) return read_rest(fd.get(), path, limit);
   if (size > limit) {
     throw IoError("cannot read " + path + ": " + std::to_string(size) + " bytes, more than the " +
