@@ -9,6 +9,7 @@ import torch.utils.checkpoint
 import qkv
 import qkv.torch
 from docs_test import blocks
+from memory import resident
 from torch_sdpa_test import plain
 
 
@@ -63,6 +64,26 @@ class Memory(unittest.TestCase):
         np.testing.assert_array_equal(qkv.attention(x, x, x), qkv.torch.attention(x, x, x).numpy())
         back = torch.from_dlpack(qkv.attention(x, x, x))
         self.assertEqual(back.shape, x.shape)
+
+    def test_many_calls_leak_nothing(self):
+        x = torch.randn(1, 2, 16, 8, requires_grad=True)
+        bias = torch.zeros(2, 16, 16, requires_grad=True)
+        mask = torch.ones(1, 1, 1, 16, dtype=torch.bool)
+
+        def calls(n):
+            for _ in range(n):
+                torch.autograd.grad(qkv.torch.attention(x, x, x, bias=bias).sum(), (x, bias))
+                with torch.no_grad():
+                    qkv.torch.scaled_dot_product_attention(x, x, x, mask)
+                try:
+                    qkv.torch.attention(x, x, x, bias=bias[:, :3])
+                except ValueError:
+                    pass
+
+        calls(1000)
+        before = resident()
+        calls(5000)
+        self.assertLess(resident() - before, 1 << 20)
 
     def test_a_change_in_place_is_noticed(self):
         x = torch.randn(1, 2, 3, 4, requires_grad=True)
