@@ -14,6 +14,7 @@ namespace qkv {
 namespace {
 
 constexpr const char* kHeader = "recordings";  // the name of the JSON in the file's header
+constexpr size_t kMostTensors = 1 << 14;       // of a file: each is looked for among all
 
 /// Collects tensors under names, alive until they are written.
 struct Writer {
@@ -190,6 +191,10 @@ void write_recordings(const std::string& file, Traceable& model, std::span<const
     }
     traces.push_back({{"input", names[i]}, {"example", example_json(example)}, {"layers", std::move(layers)}});
   }
+  if (writer.tensors.size() > kMostTensors) {
+    throw ConfigError(std::to_string(inputs.size()) + " inputs are too many to record for a model of " +
+                      std::to_string(writer.tensors.size() / 3 / inputs.size()) + " layers of attention");
+  }
   const Json header{{"weights", weights}, {"traces", std::move(traces)}};
   std::vector<SafetensorView> views;
   for (auto& [name, t] : writer.tensors) {
@@ -206,7 +211,6 @@ Recordings::Recordings(SafetensorsFile file) {
   const JsonObject object(json, where);
   weights_ = object.text("weights");
   const Reader reader(file);
-  constexpr size_t kMostTensors = 1 << 14;  // each is looked for among all
   if (file.tensors().size() > kMostTensors) throw IoError(where + ": more than 16,384 tensors");
   for (const Safetensor& t : file.tensors()) bytes_ += static_cast<int64_t>(t.end - t.begin);
   try {
