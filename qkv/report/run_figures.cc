@@ -159,9 +159,10 @@ Table transposed(const Table& table) {
 }
 
 Plot loss_plot(const std::vector<ReportedRun>& runs) {
+  const bool pictures = runs[0].spec->input == InputKind::picture;
   Plot plot{.title = "Loss",
             .x = Axis{.title = "epoch", .low = 0.0},
-            .y = Axis{.title = "loss per token (nats)", .low = 0.0}};
+            .y = Axis{.title = pictures ? "loss per picture (nats)" : "loss per token (nats)", .low = 0.0}};
   for (size_t i = 0; i < runs.size(); ++i) {
     const int color = static_cast<int>(i);
     Series training = curve(runs[i], color, [](const EvaluationRecord& r) { return r.train_loss; });

@@ -28,7 +28,9 @@ export function viewTests(site) {
         near(Number(got[i][3]), r.validation.loss, 1e-12, "validation loss");
       });
     }
-    assert.match(String((await saved(page, "svg")).bytes), /<path/);
+    const svg = String((await saved(page, "svg")).bytes);
+    assert.match(svg, /<path/);
+    for (const run of ["reverse-small", "odd"]) assert.match(svg, new RegExp(`fill="[^"]+"/><text[^>]*>[^<]*${run}<`));
     assert.match(await page.textContent(".train"), /broken/);
     await page.selectOption("#metric", { label: "tokens per second" });
     await page.waitForFunction(

@@ -43,12 +43,41 @@ export function svgOf(width: number, height: number, body: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${font}>${paper}${body}</svg>`;
 }
 
-/** The page's charts, one below the other. */
-export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElement }[], bare = false): string {
+/** What a legend says, with its sub- and superscripts smaller and moved. */
+function legendText(node: Node): string {
+  if (!(node instanceof Element)) return escapeMarkup(node.textContent ?? "");
+  const inner = Array.from(node.childNodes, legendText).join("");
+  const shift = { SUB: 3, SUP: -5 }[node.tagName];
+  return shift ? `<tspan font-size="75%" dy="${shift}">${inner}</tspan><tspan dy="${-shift}">\u200b</tspan>` : inner;
+}
+
+/** The page's legend of a chart, a swatch and a name each, in as many lines as a width needs. */
+function legendSvg(legend: Element | null, width: number, top: number): { markup: string; height: number } {
+  let [x, y] = [8, top];
+  const entry = (item: Element): string => {
+    const mark = item.firstElementChild as HTMLElement;
+    const wide = 30 + 7.8 * (item.textContent ?? "").length;
+    if (x > 8 && x + wide > width) [x, y] = [8, y + 18];
+    const color = mark.style.color || mark.style.backgroundColor;
+    const markup = `<rect x="${x}" y="${y + 2}" width="10" height="10" rx="2" fill="${color}"/>`;
+    const text = `<text x="${x + 15}" y="${y + 11}">${legendText(item)}</text>`;
+    x += wide;
+    return markup + text;
+  };
+  const markup = Array.from(legend?.children ?? [], entry).join("");
+  return { markup, height: markup ? y + 18 - top : 0 };
+}
+
+/** The page's charts, one below the other, each over its legend. */
+export function chartsSvg(
+  title: string,
+  boxes: { label: string; svg: SVGSVGElement; legend: Element | null }[],
+  bare = false,
+): string {
   let y = 0;
   let width = 400;
   const parts: string[] = [];
-  for (const { label, svg } of boxes) {
+  for (const { label, svg, legend } of boxes) {
     const copy = svg.cloneNode(true) as SVGSVGElement;
     if (label) {
       parts.push(svgText(8, y + 14, label));
@@ -61,6 +90,9 @@ export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElem
     parts.push(new XMLSerializer().serializeToString(copy));
     y += (Number(svg.getAttribute("height")) || svg.clientHeight) + 8;
     width = Math.max(width, Number(svg.getAttribute("width")) || svg.clientWidth);
+    const names = legendSvg(legend, width, y);
+    parts.push(names.markup);
+    y += names.height;
   }
   return titled(bare ? "" : title, { width, height: y }, parts.join(""));
 }
@@ -69,6 +101,10 @@ export function chartsSvg(title: string, boxes: { label: string; svg: SVGSVGElem
 export const figuresSvg = (title: string, charts: SVGSVGElement[], bare = false): string =>
   chartsSvg(
     title,
-    charts.map((svg) => ({ label: svg.closest("figure")?.querySelector("figcaption")?.textContent ?? "", svg })),
+    charts.map((svg) => {
+      const figure = svg.closest("figure");
+      const label = figure?.querySelector("figcaption")?.textContent ?? "";
+      return { label, svg, legend: figure?.querySelector(".legend") ?? null };
+    }),
     bare,
   );

@@ -132,10 +132,14 @@ export function CurvesView({ chosen: list, metrics, metric, mark, main }: Props)
   const text = caption(shown.bests, metric, smoothed);
   useEffect(() => {
     if (!main) return;
+    const chart = () => {
+      const { current: all } = box;
+      return { label: "", svg: all!.querySelector("svg")!, legend: all!.querySelector(".legend") };
+    };
     exporting.value = {
       title,
       caption: text,
-      svg: (bare) => chartsSvg(title, [{ label: "", svg: box.current!.querySelector("svg")! }], bare),
+      svg: (bare) => chartsSvg(title, [chart()], bare),
       csv: () => curvesCsv(runs, metric),
     };
   }, [runs, title]);
