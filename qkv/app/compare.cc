@@ -65,7 +65,7 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
         "more it looked there while it wrote.\n",
         shown->result.label.c_str());
   }
-  std::printf("\nreport: %s/report.html\nlook further in the browser: qkv serve\n", folder.c_str());
+  print_report(folder);
 }
 
 int compare_and_print(Crew& crew, const CompareArguments& a, const Arguments& arguments) {

@@ -166,6 +166,10 @@ void print_example_map(Task& task, const std::string& input) {
   std::fputs(("\n" + terminal_heatmap(map, detect_terminal(STDOUT_FILENO))).c_str(), stdout);
 }
 
+void print_report(const std::string& folder) {
+  std::printf("\nreport: %s/report.html\nlook further in the browser: qkv serve\n", folder.c_str());
+}
+
 void print_result(const RunFolder& run, Task& task, const SessionResult& result) {
   Table table{.header = {"figure", "value"}};
   for (const auto& [name, value] : result.evaluation.metrics) {
@@ -178,7 +182,7 @@ void print_result(const RunFolder& run, Task& task, const SessionResult& result)
   for (const std::string& note : result.evaluation.notes) std::printf("%s\n", note.c_str());
   const std::vector<std::string> examples = task.examples(1);
   if (!examples.empty()) print_example_map(task, examples[0]);
-  std::printf("\nreport: %s/report.html\n", run.path().c_str());
+  print_report(run.path());
 }
 
 }  // namespace qkv::app

@@ -56,9 +56,11 @@ struct FolderOfRuns {
 /// of a resumed one is as before. Throws IoError when another process has started in the folder in the meantime.
 void work_in(const FolderOfRuns& folder, const std::function<void()>& work);
 
-/// The result's table, the task's first example as a map, where the report is, and what to try next.
+/// The result's table, the task's first example as a map, and print_report.
 void print_result(const RunFolder& run, Task& task, const SessionResult& result);
 /// The map of one example of a run, in the terminal; nothing for a model without attention.
 void print_example_map(Task& task, const std::string& input);
+/// Where the report of what was trained in a folder is, and what to try next.
+void print_report(const std::string& folder);
 
 }  // namespace qkv::app

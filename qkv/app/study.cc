@@ -155,7 +155,7 @@ int study_and_print(Crew& crew, const Asked& asked) {
   } else {
     const Terminal terminal = detect_terminal(STDOUT_FILENO);
     std::fputs(("\n" + terminal_table(study_table(results, baseline), terminal)).c_str(), stdout);
-    std::printf("\nreport: %s/report.html\n", options.folder.c_str());
+    print_report(options.folder);
   }
   return exit_code(processes, false, 0);
 }
