@@ -186,11 +186,13 @@ double Tensor::at(std::initializer_list<int64_t> index) const {
 }
 
 std::vector<float> Tensor::to_vector() const {
+  use("to_vector");
   const Tensor t = to(DType::f32);
   return {t.f32(), t.f32() + t.numel()};
 }
 
 std::vector<double> Tensor::to_doubles() const {
+  use("to_doubles");
   const Tensor t = to(DType::f64);
   return {t.f64(), t.f64() + t.numel()};
 }

@@ -156,9 +156,9 @@ Tensor self_attention(const Tensor& qkv_in, int64_t H, int64_t Hkv, const ScoreR
 }
 
 Tensor attention_scores(const Tensor& q_in, const Tensor& k_in, const ScoreRule& rule_in, const ScoreWindow& window) {
+  const AttentionDims n = dims_of(q_in, k_in, {}, rule_in);
   const Tensor q = rows_dense(q_in), k = rows_dense(k_in);
   const ScoreRule rule = settled(rule_in);
-  const AttentionDims n = dims_of(q, k, {}, rule);
   if (window.b < 0 || window.b >= n.B || window.h < 0 || window.h >= n.H || window.row_begin < 0 ||
       window.row_begin > window.row_end || window.row_end > n.Lq) {
     shape_error("attention_scores", "window outside " + Shape{n.B, n.H, n.Lq, n.Lk}.str());
@@ -187,9 +187,9 @@ Tensor attention_score_array(const Tensor& q, const Tensor& k, const ScoreRule& 
 }
 
 AttentionStatistics attention_statistics(const Tensor& q_in, const Tensor& k_in, const ScoreRule& rule_in) {
+  const AttentionDims n = dims_of(q_in, k_in, {}, rule_in);
   const Tensor q = rows_dense(q_in), k = rows_dense(k_in);
   const ScoreRule rule = settled(rule_in);
-  const AttentionDims n = dims_of(q, k, {}, rule);
   const Shape rows = row_shape(n, q, rule);
   AttentionStatistics s;
   for (Tensor* t : {&s.lse, &s.entropy, &s.max_weight, &s.argmax, &s.mean_distance})
@@ -205,6 +205,7 @@ AttentionStatistics attention_statistics(const Tensor& q_in, const Tensor& k_in,
 }
 
 Tensor extend_cache(const Tensor& past, const Tensor& fresh) {
+  check_defined("extend_cache", fresh);
   return past.defined() ? concat({past, fresh}, -2) : fresh;
 }
 

@@ -84,7 +84,6 @@ void check_rule(const ScoreRule& rule, const AttentionDims& n) {
 }  // namespace
 
 AttentionDims dims_of(const Tensor& q, const Tensor& k, const Tensor& v, const ScoreRule& rule) {
-  for (const Tensor& t : {q, k}) check_defined(kOp, t);
   check_same_dtype(kOp, q, k);
   if (v.defined()) check_same_dtype(kOp, q, v);
   const int rank = q.rank();

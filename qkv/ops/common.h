@@ -18,18 +18,21 @@ constexpr int64_t kBlock = 1 << 14;
   throw ShapeError(std::string("[") + op + "] " + what);
 }
 
+inline void check_defined(const char* op, const Tensor& t) {
+  if (!t.defined()) shape_error(op, "undefined tensor given");
+}
+
 inline void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  check_defined(op, a);
+  check_defined(op, b);
   if (a.dtype() != b.dtype()) {
     shape_error(op, std::string("dtypes differ: ") + name_of(a.dtype()) + " and " + name_of(b.dtype()));
   }
 }
 
-inline void check_defined(const char* op, const Tensor& t) {
-  if (!t.defined()) shape_error(op, "undefined tensor given");
-}
-
 /// Axis in [0, rank), negative counting from the end.
 inline int normal_axis(const char* op, const Tensor& t, int axis) {
+  check_defined(op, t);
   const int a = axis < 0 ? axis + t.rank() : axis;
   if (a < 0 || a >= t.rank()) shape_error(op, "axis " + std::to_string(axis) + " outside shape " + t.shape().str());
   return a;

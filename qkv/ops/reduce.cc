@@ -24,10 +24,12 @@ Tensor sum(const Tensor& x) {
   });
 }
 
-Tensor mean(const Tensor& x) { return affine(sum(x), 1.0 / static_cast<double>(std::max<int64_t>(1, x.numel()))); }
+Tensor mean(const Tensor& x) {
+  check_defined("mean", x);
+  return affine(sum(x), 1.0 / static_cast<double>(std::max<int64_t>(1, x.numel())));
+}
 
 Tensor sum(const Tensor& x, int axis, bool keep_axis) {
-  check_defined("sum", x);
   const int a = normal_axis("sum", x, axis);
   Shape kept = x.shape();
   kept[a] = 1;
@@ -65,6 +67,7 @@ Tensor mean(const Tensor& x, int axis, bool keep_axis) {
 }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
+  check_defined("sum_to", x);
   if (x.shape() == shape) return x;
   Tensor out = x;
   while (out.rank() > shape.rank()) out = sum(out, 0);

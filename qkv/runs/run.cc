@@ -38,7 +38,7 @@ std::vector<std::vector<Prediction>> Run::predict(std::span<const std::string> i
     throw ConfigError("task '" + task() + "' does not draw its answers: leave DecodeOptions::sample empty");
   }
   DecodeOptions how = options;
-  how.beam = std::max(how.beam, how.n_best);
+  if (how.beam >= 1) how.beam = std::max(how.beam, how.n_best);  // anything less is refused below
   const NoGrad no_grad;
   return model_->run.task->predict(inputs, how);
 }

@@ -7,6 +7,7 @@
 #include "qkv/base/error.h"
 #include "qkv/base/parallel.h"
 #include "qkv/core/grad_check.h"
+#include "qkv/ops/attention.h"
 #include "qkv/ops/ops.h"
 
 namespace qkv {
@@ -216,7 +217,25 @@ TEST(Ops, ErrorsNameTheOpAndTheShapes) {
   const int64_t far[] = {7};
   EXPECT_EQ(message([&] { embedding(a, far); }), "[embedding] index 7 outside a table of shape [2,3]");
   EXPECT_EQ(message([&] { cross_entropy(Tensor::zeros({1, 3}), far); }), "[cross_entropy] target 7 outside [0, 3)");
-  EXPECT_EQ(message([&] { add(Tensor(), a); }), "[add] undefined tensor given");
+  const Tensor none;
+  const std::pair<const char*, std::function<void()>> undefined[] = {
+      {"add", [&] { add(none, a); }},
+      {"mean", [&] { mean(none); }},
+      {"mean", [&] { mean(none, 0); }},
+      {"sum_to", [&] { sum_to(none, {1}); }},
+      {"concat",
+       [&] {
+         concat({none, a}, 0);
+       }},
+      {"concat",
+       [&] {
+         concat({a, none}, 0);
+       }},
+      {"extend_cache", [&] { extend_cache({}, none); }},
+      {"attention", [&] { attention_scores(none, a, {}, {}); }},
+      {"attention", [&] { attention_statistics(a, none); }},
+  };
+  for (const auto& [op, call] : undefined) EXPECT_EQ(message(call), "[" + std::string(op) + "] undefined tensor given");
 }
 
 }  // namespace

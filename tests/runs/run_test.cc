@@ -57,6 +57,8 @@ TEST(Runs, PredictAsTheTaskDoes) {
     }
   }
   EXPECT_EQ(run.predict("abcd", {.beam = 3}).text, want[0][0].text);
+  EXPECT_NE(message_of<ConfigError>([&] { run.predict("abcd", {.beam = 0}); }).find("beam must be at least 1"),
+            std::string::npos);
   const qkv::Run moved = std::move(run);
   EXPECT_EQ(moved.task(), "reverse");
 }
