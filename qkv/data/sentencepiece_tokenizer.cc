@@ -86,7 +86,12 @@ class SentencePieceTokenizer final : public Tokenizer {
       if (id >= kSpecialIds || id == kUnknownId) inner.push_back(static_cast<int>(id));
     }
     std::string text;
-    if (!processor_.Decode(inner, &text).ok()) return "";
+    // SentencePiece 0.2.2 would rather have a span of Abseil's, which 0.1.97 does not take.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    const bool decoded = processor_.Decode(inner, &text).ok();
+#pragma GCC diagnostic pop
+    if (!decoded) text.clear();
     return text;
   }
 
