@@ -1,6 +1,6 @@
 // How fast a browser's tab computes beside the native kernels of the same vector width:
 // node bench/site.mjs build/wasm/bench_site.js build/release/bench/bench_site [ROUNDS]
-// The two take turns; the least times of all rounds are compared.
+// The two take turns; the least processor times of all rounds are compared.
 import { execFileSync } from "node:child_process";
 
 const [wasm, native, rounds = 5] = process.argv.slice(2);
@@ -13,7 +13,7 @@ for (let round = 0; round < rounds; round++) {
     }
   });
 }
-console.log(`Node.js ${process.version}, ${rounds} rounds, one thread, least times`);
+console.log(`Node.js ${process.version}, ${rounds} rounds, one thread, least processor times`);
 for (const name of Object.keys(least[0]).filter((key) => key !== "target")) {
   const [a, b] = least.map((times) => times[name]);
   console.log(`${name}: ${least[0].target} ${a.toFixed(2)} ms, ${least[1].target} ${b.toFixed(2)} ms, ${(a / b).toFixed(2)} times as fast`);
