@@ -46,6 +46,18 @@ InterruptGuard::~InterruptGuard() {
 
 int InterruptGuard::signal() const { return received_signal; }
 
+void PreparationConsole::on_progress(const std::string& job, int64_t done, int64_t total) {
+  if (!progress_ || job_ != job) progress_ = std::make_unique<Progress>(job, total);
+  job_ = job;
+  progress_->update(done);
+  if (done >= total) progress_.reset();
+}
+
+void PreparationConsole::on_note(const std::string& note) {
+  if (progress_) progress_->clear();
+  std::fprintf(stderr, "qkv: %s\n", note.c_str());
+}
+
 void ConsoleObserver::on_step(const StepReport& r) {
   last_ = r;
   if (!progress_) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "qkv/data/preparation.h"
 #include "qkv/report/run_report.h"
 #include "qkv/train/trainer.h"
 #include "qkv/view/progress.h"
@@ -36,6 +37,17 @@ class SilentObserver final : public TrainObserver {
 
  private:
   InterruptGuard interrupt_;
+};
+
+/// Progress lines and notes on standard error of what is prepared before a command can begin.
+class PreparationConsole final : public PreparationObserver {
+ public:
+  void on_progress(const std::string& job, int64_t done, int64_t total) override;
+  void on_note(const std::string& note) override;
+
+ private:
+  std::string job_;
+  std::unique_ptr<Progress> progress_;
 };
 
 /// How much a training says: a line for every evaluation, or a progress line alone.

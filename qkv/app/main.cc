@@ -12,6 +12,7 @@
 
 #include "qkv/app/cli.h"
 #include "qkv/app/command.h"
+#include "qkv/app/console.h"
 #include "qkv/app/errors.h"
 #include "qkv/app/manual.h"
 #include "qkv/base/error.h"
@@ -96,6 +97,8 @@ int main(int argc, char** argv) {
   keep_freed_memory();
   // A file-size limit then is an error that can be reported, like a full disk, and not the end of the program.
   std::signal(SIGXFSZ, SIG_IGN);
+  qkv::app::PreparationConsole console;
+  const qkv::WatchPreparation watch(&console);
   try {
     qkv::read_only_named_devices({argv, argv + argc});
     // Without a command, the main job: what attention adds to an encoder-decoder.

@@ -78,6 +78,7 @@ Prepared resumed_run(const Cli& cli, const TrainArguments& a, const std::string&
                  run.simd().c_str(), kernels::simd_target().c_str());
   }
   auto task = run.make_task();
+  task->prepare();
   return {std::move(run), std::move(task), a.json, false};
 }
 
@@ -123,6 +124,7 @@ std::optional<Prepared> prepared(const Arguments& given, int processes) {
     const std::string folder = a.out.empty() ? free_folder("runs/" + default_name(spec, settings)) : a.out;
     RunFolder::refuse_existing(folder);
     auto task = make_new_task(spec, settings);
+    task->prepare();
     RunFolder run = RunFolder::create(folder, spec, settings, *task);
     p = Prepared{std::move(run), std::move(task), a.json, true};
   }

@@ -60,13 +60,16 @@ RaggedIds gather(const RaggedIds& all, std::span<const int64_t> indices) {
   return out;
 }
 
-std::vector<int64_t> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), int64_t{0});
+template <class Index>
+std::vector<Index> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream) {
+  std::vector<Index> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), Index{0});
   Rng rng = Rng(seed).fork(stream);
   shuffle(order, rng);
   return order;
 }
+template std::vector<int64_t> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream);
+template std::vector<uint32_t> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream);
 
 Batches plan_batches(std::span<const int64_t> costs, const BatchPlan& plan, uint64_t seed, int64_t epoch) {
   const auto n = static_cast<int64_t>(costs.size());

@@ -44,7 +44,8 @@ std::vector<std::vector<int64_t>> plan_batches_in_order(std::span<const int64_t>
 /// each joins the group that has the fewest tokens so far. Ascending; empty when there are fewer examples than groups.
 std::vector<int64_t> balanced_part(std::span<const int64_t> costs, int64_t part, int64_t parts);
 
-/// A permutation of 0 … n-1 that depends on (seed, stream) alone.
-std::vector<int64_t> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream);
+/// A permutation of 0 … n-1 that depends on (seed, stream) alone; the same one as uint32_t.
+template <class Index = int64_t>
+std::vector<Index> shuffled_indices(int64_t n, uint64_t seed, uint64_t stream);
 
 }  // namespace qkv

@@ -100,9 +100,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     return processor_.IdToPiece(static_cast<int>(id));
   }
 
-  void save(const std::string& folder, const std::string& name) const override {
-    write_file_atomic(folder + "/" + name + "." + kind_ + ".model", model_);
-  }
+  std::string bytes() const override { return model_; }
+  std::string ending() const override { return "." + kind_ + ".model"; }
 
  private:
   struct Scored {

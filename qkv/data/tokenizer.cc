@@ -32,9 +32,9 @@ class ListedTokenizer : public Tokenizer {
     check_token_id(id, size());
     return pieces_[static_cast<size_t>(id)];
   }
-  void save(const std::string& folder, const std::string& name) const override {
+  std::string bytes() const override {
     const nlohmann::json json = {{"kind", kind()}, {"pieces", pieces_}, {"lowercase", lowercase()}};
-    write_file_atomic(folder + "/" + name + ".json", json.dump(0) + "\n");
+    return json.dump(0) + "\n";
   }
 
  protected:
@@ -79,6 +79,7 @@ class CharTokenizer final : public ListedTokenizer {
   using ListedTokenizer::ListedTokenizer;
 
   std::string kind() const override { return "char"; }
+  bool by_characters() const override { return true; }
   std::vector<int64_t> encode(std::string_view text) const override {
     std::vector<int64_t> ids;
     for (const std::string_view c : utf8_characters(text)) ids.push_back(id_of(std::string(c)));
@@ -98,10 +99,8 @@ class CharTokenizer final : public ListedTokenizer {
   }
 };
 
-using Counts = std::unordered_map<std::string, int64_t>;
-
 // The pieces seen often enough, most frequent first (by bytes where the counts are equal), cut to the limit.
-std::vector<std::string> choose_pieces(const Counts& counts, const TokenizerOptions& options) {
+std::vector<std::string> choose_pieces(const PieceCounts& counts, const TokenizerOptions& options) {
   std::vector<std::pair<std::string, int64_t>> seen;
   for (const auto& entry : counts) {
     if (entry.second >= options.min_count) seen.push_back(entry);
@@ -115,24 +114,6 @@ std::vector<std::string> choose_pieces(const Counts& counts, const TokenizerOpti
   std::vector<std::string> pieces(std::begin(kMarks), std::end(kMarks));
   for (auto& entry : seen) pieces.push_back(std::move(entry.first));
   return pieces;
-}
-
-std::shared_ptr<const Tokenizer> train_words(std::span<const std::string> lines, const TokenizerOptions& options) {
-  Counts counts;
-  for (const std::string& line : lines) {
-    for (std::string& word : cut_words(options.lowercase ? utf8_lower(line) : line)) ++counts[std::move(word)];
-  }
-  return std::make_shared<WordTokenizer>(choose_pieces(counts, options), options.lowercase);
-}
-
-std::shared_ptr<const Tokenizer> train_chars(std::span<const std::string> lines, const TokenizerOptions& options) {
-  Counts counts;
-  for (const std::string& line : lines) {
-    for (const std::string_view c : utf8_characters(line)) ++counts[std::string(c)];
-  }
-  std::vector<std::string> pieces = choose_pieces(counts, options);
-  std::sort(pieces.begin() + kSpecialIds, pieces.end());  // UTF-8 sorts as its code points do
-  return std::make_shared<CharTokenizer>(std::move(pieces));
 }
 
 std::shared_ptr<const Tokenizer> load_listed(const std::string& path) {
@@ -194,6 +175,10 @@ std::vector<CutPiece> cut_pieces(std::string_view text) {
 
 }  // namespace
 
+void Tokenizer::save(const std::string& folder, const std::string& name) const {
+  write_file_atomic(folder + "/" + name + ending(), bytes());
+}
+
 std::vector<int64_t> Tokenizer::sample(std::string_view text, double, Rng&) const { return encode(text); }
 
 void check_token_id(int64_t id, int64_t size) {
@@ -240,8 +225,26 @@ const std::vector<std::string>& tokenizer_kinds() {
 
 std::shared_ptr<const Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions& options) {
   if (options.kind == "unigram" || options.kind == "bpe") return train_sentencepiece(lines, options);
-  if (options.kind == "word") return train_words(lines, options);
-  if (options.kind == "char") return train_chars(lines, options);
+  PieceCounts counts;
+  for (const std::string& line : lines) {
+    if (options.kind == "word") count_words(line, options.lowercase, counts);
+    if (options.kind != "char") continue;
+    for (const std::string_view c : utf8_characters(line)) ++counts[std::string(c)];
+  }
+  return tokenizer_of_counts(counts, options);
+}
+
+void count_words(std::string_view text, bool lowercase, PieceCounts& counts) {
+  for (std::string& word : cut_words(lowercase ? utf8_lower(text) : text)) ++counts[std::move(word)];
+}
+
+std::shared_ptr<const Tokenizer> tokenizer_of_counts(const PieceCounts& counts, const TokenizerOptions& options) {
+  if (options.kind == "word") return std::make_shared<WordTokenizer>(choose_pieces(counts, options), options.lowercase);
+  if (options.kind == "char") {
+    std::vector<std::string> pieces = choose_pieces(counts, options);
+    std::sort(pieces.begin() + kSpecialIds, pieces.end());  // UTF-8 sorts as its code points do
+    return std::make_shared<CharTokenizer>(std::move(pieces));
+  }
   throw ConfigError("unknown tokenizer '" + options.kind + "'; expected " + listed(tokenizer_kinds(), " or "));
 }
 

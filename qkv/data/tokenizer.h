@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "qkv/base/rng.h"
@@ -34,8 +35,14 @@ class Tokenizer {
   virtual std::string decode(std::span<const int64_t> ids) const = 0;
   /// The piece as diagrams show it: "▁Haus", "<s>". Throws ConfigError for an id outside the vocabulary.
   virtual std::string piece(int64_t id) const = 0;
-  /// Writes its own file into a run folder, to be found again by load_tokenizer(folder, name).
-  virtual void save(const std::string& folder, const std::string& name) const = 0;
+  /// Whether every character is one token.
+  virtual bool by_characters() const { return false; }
+  /// Its own file: all that encoding depends on.
+  virtual std::string bytes() const = 0;
+  /// What a name in a run folder gets at its end: ".unigram.model", ".bpe.model" or ".json".
+  virtual std::string ending() const { return ".json"; }
+  /// Writes its file into a run folder, to be found again by load_tokenizer(folder, name).
+  void save(const std::string& folder, const std::string& name) const;
 };
 
 /// "unigram", "bpe", "word", "char".
@@ -52,6 +59,10 @@ struct TokenizerOptions {
 /// pieces than asked for where the text has no more. Throws ConfigError: unknown kind, no text, or a vocabulary too
 /// small for the characters of the text.
 std::shared_ptr<const Tokenizer> train_tokenizer(std::span<const std::string> lines, const TokenizerOptions& options);
+/// The same of kind "word" or "char", where its pieces have been counted.
+using PieceCounts = std::unordered_map<std::string, int64_t>;
+std::shared_ptr<const Tokenizer> tokenizer_of_counts(const PieceCounts& counts, const TokenizerOptions& options);
+void count_words(std::string_view text, bool lowercase, PieceCounts& counts);
 /// Throws IoError when the folder holds no tokenizer of that name, or a damaged one.
 std::shared_ptr<const Tokenizer> load_tokenizer(const std::string& folder, const std::string& name);
 

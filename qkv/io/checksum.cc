@@ -1,6 +1,7 @@
 // XXH64 and the list of checksums of a folder.
 #include "qkv/io/checksum.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdio>
@@ -36,22 +37,38 @@ std::string hex(uint64_t value) {
 
 }  // namespace
 
-uint64_t xxh64(std::span<const std::byte> bytes) {
-  const std::byte* at = bytes.data();
-  size_t left = bytes.size();
-  uint64_t hash = kPrime5;
-  if (left >= 32) {
-    uint64_t a = kPrime1 + kPrime2, b = kPrime2, c = 0, d = -kPrime1;
-    for (; left >= 32; at += 32, left -= 32) {
-      a = mixed(a, word<uint64_t>(at));
-      b = mixed(b, word<uint64_t>(at + 8));
-      c = mixed(c, word<uint64_t>(at + 16));
-      d = mixed(d, word<uint64_t>(at + 24));
-    }
-    hash = std::rotl(a, 1) + std::rotl(b, 7) + std::rotl(c, 12) + std::rotl(d, 18);
-    for (const uint64_t lane : {a, b, c, d}) hash = (hash ^ mixed(0, lane)) * kPrime1 + kPrime4;
+Xxh64::Xxh64() : lanes_{kPrime1 + kPrime2, kPrime2, 0, -kPrime1} {}
+
+void Xxh64::mix(const std::byte* stripe) {
+  for (size_t i = 0; i < 4; ++i) lanes_[i] = mixed(lanes_[i], word<uint64_t>(stripe + 8 * i));
+}
+
+void Xxh64::add(std::span<const std::byte> bytes) {
+  bytes_ += bytes.size();
+  if (waiting_ > 0) {
+    const size_t n = std::min(bytes.size(), rest_.size() - waiting_);
+    std::copy_n(bytes.begin(), n, rest_.begin() + static_cast<std::ptrdiff_t>(waiting_));
+    waiting_ += n;
+    bytes = bytes.subspan(n);
+    if (waiting_ < rest_.size()) return;
+    mix(rest_.data());
+    waiting_ = 0;
   }
-  hash += bytes.size();
+  for (; bytes.size() >= rest_.size(); bytes = bytes.subspan(rest_.size())) mix(bytes.data());
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+  waiting_ = bytes.size();
+}
+
+uint64_t Xxh64::sum() const {
+  uint64_t hash = kPrime5;
+  if (bytes_ >= rest_.size()) {
+    const auto& [a, b, c, d] = lanes_;
+    hash = std::rotl(a, 1) + std::rotl(b, 7) + std::rotl(c, 12) + std::rotl(d, 18);
+    for (const uint64_t lane : lanes_) hash = (hash ^ mixed(0, lane)) * kPrime1 + kPrime4;
+  }
+  hash += bytes_;
+  const std::byte* at = rest_.data();
+  size_t left = waiting_;
   for (; left >= 8; at += 8, left -= 8) {
     hash = std::rotl(hash ^ mixed(0, word<uint64_t>(at)), 27) * kPrime1 + kPrime4;
   }
@@ -66,9 +83,26 @@ uint64_t xxh64(std::span<const std::byte> bytes) {
   return hash ^ (hash >> 32);
 }
 
+uint64_t xxh64(std::span<const std::byte> bytes) {
+  Xxh64 hash;
+  hash.add(bytes);
+  return hash.sum();
+}
+
+FileSum sum_of_file(const std::string& path) {
+  Xxh64 hash;
+  FileSum found;
+  read_pieces(path, [&](std::span<const std::byte> piece) {
+    hash.add(piece);
+    found.bytes += piece.size();
+  });
+  found.sum = hash.sum();
+  return found;
+}
+
 void Checksums::write(const std::string& folder, const std::vector<std::string>& names) {
   std::string text;
-  for (const std::string& name : names) text += hex(xxh64(read_file(folder + "/" + name))) + "  " + name + "\n";
+  for (const std::string& name : names) text += hex(sum_of_file(folder + "/" + name).sum) + "  " + name + "\n";
   write_file_atomic(folder + kFile, text);
 }
 
@@ -100,7 +134,7 @@ void Checksums::check(const std::string& name, uint64_t sum) const {
 }
 
 void Checksums::check_all() const {
-  for (const auto& entry : sums_) check(entry.first, xxh64(read_file(folder_ + "/" + entry.first)));
+  for (const auto& entry : sums_) check(entry.first, sum_of_file(folder_ + "/" + entry.first).sum);
 }
 
 }  // namespace qkv

@@ -1,6 +1,7 @@
 // Checksums of the files in a folder, kept beside them, so that damage is noticed before anything is read from them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,7 +14,28 @@
 namespace qkv {
 
 /// XXH64 (Collet 2012) with seed 0: far faster than the disk. It finds damage, not forgery.
+class Xxh64 {
+ public:
+  Xxh64();
+  /// Bytes that follow those before.
+  void add(std::span<const std::byte> bytes);
+  /// The checksum of all so far.
+  uint64_t sum() const;
+
+ private:
+  void mix(const std::byte* stripe);
+
+  std::array<uint64_t, 4> lanes_;
+  std::array<std::byte, 32> rest_;  // what does not fill a stripe yet
+  size_t waiting_ = 0;
+  uint64_t bytes_ = 0;
+};
 uint64_t xxh64(std::span<const std::byte> bytes);
+/// Of a file of any size, read in pieces, and how many bytes it has. Throws IoError.
+struct FileSum {
+  uint64_t bytes = 0, sum = 0;
+};
+FileSum sum_of_file(const std::string& path);
 
 /// FOLDER/CHECKSUMS: one line "HEX  NAME" a file, which `xxhsum -c CHECKSUMS` checks too.
 class Checksums {

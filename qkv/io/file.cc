@@ -195,6 +195,13 @@ std::string read_part(const std::string& path, uint64_t offset, size_t bytes) {
   return text;
 }
 
+void read_pieces(const std::string& path, const std::function<void(std::span<const std::byte>)>& work) {
+  uint64_t size = 0;
+  const Fd fd = open_to_read(path, size);
+  Bytes piece(size_t{1} << 20);
+  while (const size_t n = read_into(fd.get(), path, piece)) work(std::span(piece).first(n));
+}
+
 std::string read_text(const std::string& path, uint64_t limit) {
   constexpr int64_t kCopies = 4;  // here, in lines, in tokens
   const Bytes bytes = read_file(path, limit_within_budget(limit, kCopies));

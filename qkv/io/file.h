@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -27,6 +28,8 @@ Bytes read_file(const std::string& path, uint64_t limit = std::numeric_limits<ui
 std::string read_text(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 /// Up to `bytes` bytes from `offset` on; fewer where the file ends.
 std::string read_part(const std::string& path, uint64_t offset, size_t bytes);
+/// The whole file, piece after piece.
+void read_pieces(const std::string& path, const std::function<void(std::span<const std::byte>)>& work);
 
 /// Writes beside the target under a temporary name; commit() syncs and renames it into place, so a reader sees
 /// the old file or the whole new one. Destroyed without commit(), nothing is left behind; what killed processes left of

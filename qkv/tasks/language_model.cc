@@ -12,7 +12,7 @@ namespace qkv {
 namespace {
 
 constexpr uint64_t kWeightStream = 1;
-constexpr size_t kEvaluationTokens = 4096;
+constexpr int64_t kEvaluationTokens = 4096;
 
 /// Rows of the hidden states and what should follow each.
 struct Targets {
@@ -86,20 +86,27 @@ BatchLoss language_loss(const Gpt& model, std::span<const LanguageExample> examp
 }
 
 MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples, Processes& processes) {
+  const auto at = [&](int64_t i) { return examples.begin() + static_cast<std::ptrdiff_t>(i); };
+  return mean_loss(
+      model, static_cast<int64_t>(examples.size()),
+      [&](int64_t i) { return static_cast<int64_t>(at(i)->input.size()); },
+      [&](int64_t first, int64_t last) { return std::vector<LanguageExample>(at(first), at(last)); }, processes);
+}
+
+MeanLoss mean_loss(const Gpt& model, int64_t n, const std::function<int64_t(int64_t)>& length,
+                   const std::function<std::vector<LanguageExample>(int64_t, int64_t)>& make, Processes& processes) {
   const NoGrad no_grad;
-  std::vector<size_t> cuts{0};
-  for (size_t last = 0; last < examples.size(); cuts.push_back(last)) {
-    for (size_t tokens = 0, first = last; last < examples.size() && (last == first || tokens < kEvaluationTokens);
-         ++last) {
-      tokens += examples[last].input.size();
-    }
+  std::vector<int64_t> cuts{0};
+  for (int64_t last = 0; last < n; cuts.push_back(last)) {
+    const int64_t first = last;
+    for (int64_t tokens = 0; last < n && (last == first || tokens < kEvaluationTokens); ++last) tokens += length(last);
   }
   using Part = std::tuple<double, int64_t>;
   MeanLoss sum;
   for (const auto& [nats, targets] : share_out<Part>(processes, static_cast<int64_t>(cuts.size()) - 1, [&](int64_t i) {
-         const size_t first = cuts[static_cast<size_t>(i)], last = cuts[static_cast<size_t>(i) + 1];
+         const std::vector<LanguageExample> some = make(cuts[static_cast<size_t>(i)], cuts[static_cast<size_t>(i) + 1]);
          Context ctx;
-         const BatchLoss loss = language_loss(model, examples.subspan(first, last - first), ctx);
+         const BatchLoss loss = language_loss(model, some, ctx);
          return Part{loss.loss.item() * static_cast<double>(loss.targets), loss.targets};
        })) {
     sum.nats += nats;

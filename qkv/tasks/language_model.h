@@ -31,6 +31,10 @@ struct MeanLoss {
   double mean() const { return targets > 0 ? nats / static_cast<double>(targets) : 0; }
 };
 MeanLoss mean_loss(const Gpt& model, std::span<const LanguageExample> examples, Processes& processes);
+/// The same of `n` examples that are made when their batch is: example i has length(i) tokens, and make(first, last)
+/// gives those of a batch.
+MeanLoss mean_loss(const Gpt& model, int64_t n, const std::function<int64_t(int64_t)>& length,
+                   const std::function<std::vector<LanguageExample>(int64_t, int64_t)>& make, Processes& processes);
 
 /// Traces the reading of `ids`: one token per row, and for each the most likely next tokens.
 TracedExample trace_reading(const Gpt& model, const std::vector<int64_t>& ids,

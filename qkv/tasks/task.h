@@ -140,6 +140,8 @@ class Task : public Traceable {
  public:
   virtual void visit(Visitor& see) = 0;
 
+  /// What takes long before the first batch: tokens of a large text. Nobody has to call it.
+  virtual void prepare() {}
   /// Batches of epoch e; their order depends on (seed, e) alone, so a run resumes from (epoch, batch).
   virtual int64_t batches_in_epoch(int64_t epoch) = 0;
   virtual BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part = {}) = 0;

@@ -12,11 +12,12 @@
 #include "qkv/base/utf8.h"
 #include "qkv/core/autograd.h"
 #include "qkv/data/batching.h"
+#include "qkv/data/chunks.h"
 #include "qkv/data/generated_translation.h"
-#include "qkv/data/text_corpus.h"
+#include "qkv/data/plain_text.h"
 #include "qkv/data/text_file.h"
+#include "qkv/data/token_stream.h"
 #include "qkv/data/tokenizer.h"
-#include "qkv/io/file.h"
 #include "qkv/tasks/language_model.h"
 
 namespace qkv {
@@ -26,17 +27,6 @@ constexpr const char* kTokenizerName = "text";
 constexpr const char* kOwnText = "data.txt";  // the copy that a run carries
 constexpr int64_t kUsualLength = 200;         // tokens written when no length is asked for
 constexpr size_t kPromptCharacters = 40;
-
-/// Lines of a text joined by their end marks.
-std::vector<int64_t> stream_of(const Tokenizer& tokenizer, const std::string& text) {
-  std::vector<int64_t> ids;
-  for (const std::string& line : split_lines(text)) {
-    const std::vector<int64_t> part = tokenizer.encode(line);
-    ids.insert(ids.end(), part.begin(), part.end());
-    ids.push_back(kEndId);
-  }
-  return ids;
-}
 
 std::string text_of(const Tokenizer& tokenizer, std::span<const int64_t> ids) {
   std::string text;
@@ -50,13 +40,9 @@ std::string text_of(const Tokenizer& tokenizer, std::span<const int64_t> ids) {
   return text;
 }
 
-std::vector<LanguageExample> examples_of(const std::vector<int64_t>& stream, std::span<const Chunk> chunks) {
-  std::vector<LanguageExample> all;
-  for (const Chunk& c : chunks) {
-    all.push_back({{stream.begin() + c.begin, stream.begin() + c.end},
-                   {stream.begin() + c.begin + 1, stream.begin() + c.end + 1}});
-  }
-  return all;
+LanguageExample example_of(const TokenStream& stream, Chunk chunk) {
+  const std::vector<int64_t> ids = stream.read(chunk.begin, chunk.end + 1);
+  return {{ids.begin(), ids.end() - 1}, {ids.begin() + 1, ids.end()}};
 }
 
 std::string generated_text(const Settings& s) {
@@ -74,35 +60,42 @@ class Text final : public Task {
         seed_(static_cast<uint64_t>(s.get_integer("seed"))),
         batch_(s.get_integer("batch")),
         block_(s.get_integer("block")),
-        data_(s.get_text("data")) {
-    if (const std::string own = assets + "/" + kOwnText; !assets.empty() && std::filesystem::exists(own)) data_ = own;
+        path_(s.get_text("data")) {
+    if (const std::string own = assets + "/" + kOwnText; !assets.empty() && std::filesystem::exists(own)) path_ = own;
     if (!assets.empty()) {
       tokenizer_ = load_tokenizer(assets, kTokenizerName);
     } else {
-      const std::vector<std::string> lines = split_lines(corpus().train);
-      tokenizer_ = train_tokenizer(
-          lines, {.kind = s.get_text("tokenizer"), .vocabulary = s.get_integer("vocabulary"), .min_count = 1});
+      const Data& own = data();
+      tokenizer_ =
+          train_tokenizer(*own.text, own.split.train,
+                          {.kind = s.get_text("tokenizer"), .vocabulary = s.get_integer("vocabulary"), .min_count = 1});
     }
     model_.emplace(make_gpt(s, tokenizer_->size()));
   }
 
   void visit(Visitor& see) override { model_->visit(see); }
+  void prepare() override {
+    train_stream();
+    validation_stream();
+  }
   int64_t batches_in_epoch(int64_t epoch) override {
-    plan(epoch);
-    return (static_cast<int64_t>(chunks_.size()) + batch_ - 1) / batch_;
+    return (Chunks(train_stream().size(), block_, seed_, epoch).size() + batch_ - 1) / batch_;
   }
   BatchLoss train_batch(int64_t epoch, int64_t batch, Context& ctx, const BatchPart& part) override {
     plan(epoch);
-    const auto first = static_cast<size_t>(batch * batch_);
-    const std::span<const Chunk> all =
-        std::span(chunks_).subspan(first, std::min(static_cast<size_t>(batch_), chunks_.size() - first));
+    std::vector<Chunk> all;
+    for (int64_t i = batch * batch_; i < std::min((batch + 1) * batch_, chunks_->size()); ++i) {
+      all.push_back((*chunks_)[i]);
+    }
     std::vector<int64_t> costs;
     for (const Chunk& c : all) costs.push_back(c.end - c.begin);
-    std::vector<Chunk> some;
-    for (const int64_t i : balanced_part(costs, part.index, part.count)) some.push_back(all[static_cast<size_t>(i)]);
-    return language_loss(*model_, examples_of(stream_, some), ctx);
+    std::vector<LanguageExample> some;
+    for (const int64_t i : balanced_part(costs, part.index, part.count)) {
+      some.push_back(example_of(train_stream(), all[static_cast<size_t>(i)]));
+    }
+    return language_loss(*model_, some, ctx);
   }
-  Metrics validate() override { return figures(corpus().val); }
+  Metrics validate() override { return figures(validation_stream(), data().split.validation.size()); }
   Goal goal() const override { return {"loss", -std::numeric_limits<double>::infinity()}; }
 
   Evaluation evaluate(const std::string& data) override;
@@ -114,14 +107,21 @@ class Text final : public Task {
   std::vector<std::string> examples(int64_t n) override;
   void save_assets(const std::string& folder) const override {
     tokenizer_->save(folder, kTokenizerName);
-    if (!settings_.get_flag("carry") || data_.empty()) return;
-    write_file_atomic(folder + "/" + kOwnText, bytes_of(read_plain_or_gz(data_)));
+    if (!settings_.get_flag("carry") || path_.empty()) return;
+    (data_ ? data_->text : PlainText::read(path_))->copy_to(folder + "/" + kOwnText);
   }
 
  private:
-  const TextCorpus& corpus();
+  struct Data {
+    std::shared_ptr<const PlainText> text = {};
+    TextSplit split = {};
+  };
+  const Data& data();
+  std::shared_ptr<const TokenStream> stream_of(const Data& data, TextPart part, const char* name) const;
+  const TokenStream& train_stream();
+  const TokenStream& validation_stream();
   void plan(int64_t epoch);
-  Metrics figures(const std::string& text) const;
+  Metrics figures(const TokenStream& stream, int64_t characters) const;
   std::vector<int64_t> prompt_of(const std::string& input) const;
   struct Written {
     std::vector<int64_t> all = {};  // the prompt and what came after it
@@ -135,59 +135,82 @@ class Text final : public Task {
   Settings settings_;
   uint64_t seed_;
   int64_t batch_, block_;
-  std::string data_;  // the text, or the copy of it that the run carries
-  std::optional<TextCorpus> corpus_;
+  std::string path_;  // of the text, or of the copy of it that the run carries
+  std::optional<Data> data_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::optional<Gpt> model_;
-  std::vector<int64_t> stream_;  // of the training text
+  std::shared_ptr<const TokenStream> train_stream_, validation_stream_;
   int64_t planned_epoch_ = -1;
-  std::vector<Chunk> chunks_;
+  std::optional<Chunks> chunks_;
 };
 
-const TextCorpus& Text::corpus() {
-  if (!corpus_) {
-    const double share = settings_.get_number("val-share");
-    corpus_ = data_.empty() ? split_text(generated_text(settings_), share, "the generated text")
-                            : read_text_corpus(data_, share);
+const Text::Data& Text::data() {
+  if (!data_) {
+    auto text = path_.empty() ? PlainText::of(generated_text(settings_), "the generated text") : PlainText::read(path_);
+    const TextSplit split = text->split(settings_.get_number("val-share"));
+    data_ = Data{std::move(text), split};
   }
-  return *corpus_;
+  return *data_;
+}
+
+std::shared_ptr<const TokenStream> Text::stream_of(const Data& data, TextPart part, const char* name) const {
+  return token_stream(data.text, part, tokenizer_, {.name = name, .folder = settings_.get_text("tokens")});
+}
+
+const TokenStream& Text::train_stream() {
+  if (!train_stream_) train_stream_ = stream_of(data(), data().split.train, "train");
+  return *train_stream_;
+}
+
+const TokenStream& Text::validation_stream() {
+  if (!validation_stream_) validation_stream_ = stream_of(data(), data().split.validation, "validation");
+  return *validation_stream_;
 }
 
 void Text::plan(int64_t epoch) {
   if (planned_epoch_ == epoch) return;
-  if (stream_.empty()) stream_ = stream_of(*tokenizer_, corpus().train);
-  chunks_ = plan_chunks(static_cast<int64_t>(stream_.size()), block_, seed_, epoch);
+  chunks_.reset();  // before the next order takes its memory
+  chunks_.emplace(train_stream().size(), block_, seed_, epoch);
+  chunks_->shuffle(seed_, epoch);
   planned_epoch_ = epoch;
 }
 
-Metrics Text::figures(const std::string& text) const {
-  const std::vector<int64_t> stream = stream_of(*tokenizer_, text);
-  const std::vector<Chunk> chunks = chunks_in_order(static_cast<int64_t>(stream.size()), block_);
-  const MeanLoss loss = mean_loss(*model_, examples_of(stream, chunks), processes());
-  const auto characters = static_cast<double>(std::max<size_t>(utf8_characters(text).size(), 1));
-  return {{"loss", loss.mean()},
-          {"perplexity", std::exp(loss.mean())},
-          {"bits_per_character", loss.nats / std::numbers::ln2 / characters}};
+Metrics Text::figures(const TokenStream& stream, int64_t characters) const {
+  const Chunks chunks(stream.size(), block_);
+  const MeanLoss loss = mean_loss(
+      *model_, chunks.size(), [&](int64_t i) { return chunks[i].end - chunks[i].begin; },
+      [&](int64_t first, int64_t last) {
+        std::vector<LanguageExample> some;
+        for (int64_t i = first; i < last; ++i) some.push_back(example_of(stream, chunks[i]));
+        return some;
+      },
+      processes());
+  return {
+      {"loss", loss.mean()},
+      {"perplexity", std::exp(loss.mean())},
+      {"bits_per_character", loss.nats / std::numbers::ln2 / static_cast<double>(std::max<int64_t>(characters, 1))}};
 }
 
 Evaluation Text::evaluate(const std::string& data) {
+  constexpr int64_t kCounted = 1 << 20;
   Evaluation result;
   if (data.empty()) {
-    result.metrics = figures(corpus().val);
+    result.metrics = validate();
     return result;
   }
-  const std::vector<std::string> lines = read_lines(data);
-  std::string text;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (first_invalid_utf8(lines[i]) >= 0) throw IoError(data + ":" + std::to_string(i + 1) + ": not UTF-8");
-    (text += lines[i]) += '\n';
+  const Data other{PlainText::read(data), {}};
+  const auto stream = stream_of(other, other.text->all(), "all");
+  const int64_t n = stream->size();
+  if (n < 2) throw IoError(data + ": too little text to predict anything");
+  int64_t unknown = 0;
+  for (int64_t at = 0; at < n; at += kCounted) {
+    const std::vector<int64_t> ids = stream->read(at, std::min(at + kCounted, n));
+    unknown += std::count(ids.begin(), ids.end(), kUnknownId);
   }
-  const std::vector<int64_t> ids = stream_of(*tokenizer_, text);
-  if (ids.size() < 2) throw IoError(data + ": too little text to predict anything");
-  result.metrics = figures(text);
-  const auto unknown = std::count(ids.begin(), ids.end(), kUnknownId);
+  const bool open = other.text->characters({other.text->all().end - 1, other.text->all().end}) != "\n";
+  result.metrics = figures(*stream, other.text->all().size() + (open ? 1 : 0));  // every line has its end
   if (unknown > 0) {
-    result.notes.push_back(std::to_string(unknown) + " of " + std::to_string(ids.size()) +
+    result.notes.push_back(std::to_string(unknown) + " of " + std::to_string(n) +
                            " tokens are not in the vocabulary; each is counted as the unknown one");
   }
   return result;
@@ -278,8 +301,11 @@ TracedExample Text::trace_with(const std::string& input, const TraceOptions& how
 }
 
 std::vector<std::string> Text::examples(int64_t n) {
+  constexpr int64_t kLookedAt = 1 << 20;  // characters
+  const TextPart part = data().split.validation;
   std::vector<std::string> found;
-  for (const std::string& line : split_lines(corpus().val)) {
+  for (const std::string& line :
+       split_lines(data().text->characters({part.begin, std::min(part.end, part.begin + kLookedAt)}))) {
     if (static_cast<int64_t>(found.size()) >= n) break;
     const std::vector<std::string_view> characters = utf8_characters(line);
     if (characters.size() < 2) continue;
@@ -300,6 +326,7 @@ Settings text_settings() {
       .flag("carry", false, "keep a copy of the text in the run, so that it continues elsewhere")
       .choice("tokenizer", "char", tokenizer_kinds(), "tokenizer")
       .integer("vocabulary", 8000, "tokens at most", 16, 1e6)
+      .path("tokens", "", "folder for the tokens of a text too large for memory [beside the text]")
       .number("val-share", 0.1, "fraction of the text, at its end, kept for validation", 0.001, 0.9)
       .integer("generated-size", 5000, "sentences of the generated text", 100, 1e6)
       .open_to_clients({"tokenizer", "vocabulary", "val-share", "generated-size"});

@@ -13,22 +13,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kPiece = uint64_t{1} << 26;  // bytes of a file sent at a time
+constexpr uint64_t kPiece = uint64_t{1} << 24;  // bytes of a file sent at a time
 constexpr const char* kAssets = "";             // stands for the name of a setting
 
-using FileSum = std::tuple<std::string, uint64_t, uint64_t>;              // name below the root, bytes, XXH64
-using Tree = std::tuple<std::string, std::string, std::vector<FileSum>>;  // setting, root, files; a file's name is ""
+using NamedSum = std::tuple<std::string, uint64_t, uint64_t>;              // name below the root, bytes, XXH64
+using Tree = std::tuple<std::string, std::string, std::vector<NamedSum>>;  // setting, root, files; a file's name is ""
 using Values = std::vector<std::tuple<std::string, std::string>>;
 using Announced = std::tuple<std::string, std::string, Values, std::vector<Tree>>;  // path, task, settings, trees
 
-FileSum sum_of(const std::string& root, const std::string& name) {
-  const Bytes bytes = read_file(name.empty() ? root : root + "/" + name);
-  return {name, bytes.size(), xxh64(bytes)};
+NamedSum sum_of(const std::string& root, const std::string& name) {
+  const FileSum file = sum_of_file(name.empty() ? root : root + "/" + name);
+  return {name, file.bytes, file.sum};
 }
 
 Tree tree_of(const std::string& setting, const std::string& path) {
   const std::string root = fs::absolute(path).lexically_normal().string();
-  std::vector<FileSum> files;
+  std::vector<NamedSum> files;
   std::error_code error;
   if (!fs::is_directory(root, error)) return {setting, root, {sum_of(root, "")}};
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
@@ -51,7 +51,8 @@ std::vector<Tree> trees_of(const RunFolder& run, const Task& task) {
   for (const Setting& s : run.settings().all()) {
     // What is no file names generated data, or is missed when it is read.
     std::error_code error;
-    const bool data = s.kind == SettingKind::path && s.name != "from" && fs::exists(s.value, error);
+    const bool other = s.name == "from" || s.name == "tokens";
+    const bool data = s.kind == SettingKind::path && !other && fs::exists(s.value, error);
     if (data) trees.push_back(tree_of(s.name, s.value));
   }
   const bool named = run.settings().has("data") && !run.settings().get_text("data").empty();
@@ -63,7 +64,7 @@ std::vector<Tree> trees_of(const RunFolder& run, const Task& task) {
 bool has_same(const Tree& tree) {
   const auto& [setting, root, files] = tree;
   if (setting == kAssets) return false;
-  return std::all_of(files.begin(), files.end(), [&, &folder = root](const FileSum& wanted) {
+  return std::all_of(files.begin(), files.end(), [&, &folder = root](const NamedSum& wanted) {
     const auto& [name, bytes, sum] = wanted;
     const std::string path = name.empty() ? folder : folder + "/" + name;
     std::error_code error;

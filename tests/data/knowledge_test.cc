@@ -9,7 +9,6 @@
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
 #include "qkv/data/generated_knowledge.h"
-#include "qkv/data/text_corpus.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -228,40 +227,6 @@ TEST(GeneratedKnowledge, DeterministicAndChecked) {
             "the generated corpus needs at least 2 places");
   EXPECT_EQ(message_of<ConfigError>([] { generate_knowledge({.places = 100000}); }),
             "cannot invent 100000 different places");
-}
-
-TEST(TextCorpus, SplitsAtALine) {
-  const TempFolder folder;
-  write_file_atomic(folder / "t", "one\r\ntwo\nthree\nfour\nfive\n");
-  const TextCorpus corpus = read_text_corpus(folder / "t", 0.5);
-  EXPECT_EQ(corpus.train, "one\ntwo\nthree\n");
-  EXPECT_EQ(corpus.val, "four\nfive\n");
-  EXPECT_EQ(split_text("abcdefghij", 0.2, "t").val, "ij");
-  EXPECT_EQ(split_text("äöüäöüäöüä", 0.3, "t").val, "öüä");
-  EXPECT_NE(message_of<IoError>([] { split_text("a", 0.1, "t"); }), "");
-  EXPECT_NE(message_of<ConfigError>([] { split_text("abc", 1, "t"); }), "");
-  write_file_atomic(folder / "t", "a\n\xFF\n");
-  EXPECT_EQ(message_of<IoError>([&] { read_text_corpus(folder / "t"); }), (folder / "t") + ":2: not UTF-8");
-}
-
-TEST(TextCorpus, ChunksCoverTheStream) {
-  EXPECT_EQ(chunks_in_order(10, 4), (std::vector<Chunk>{{0, 4}, {4, 8}, {8, 9}}));
-  EXPECT_EQ(chunks_in_order(2, 100), (std::vector<Chunk>{{0, 1}}));
-  std::set<int64_t> firsts;
-  for (int64_t epoch = 0; epoch < 30; ++epoch) {
-    std::vector<Chunk> chunks = plan_chunks(1000, 64, 5, epoch);
-    EXPECT_EQ(chunks, plan_chunks(1000, 64, 5, epoch));
-    EXPECT_FALSE(std::is_sorted(chunks.begin(), chunks.end(), [](Chunk a, Chunk b) { return a.begin < b.begin; }));
-    std::sort(chunks.begin(), chunks.end(), [](Chunk a, Chunk b) { return a.begin < b.begin; });
-    firsts.insert(chunks[0].begin);
-    EXPECT_LT(chunks[0].begin, 64);
-    for (size_t i = 0; i + 1 < chunks.size(); ++i) EXPECT_EQ(chunks[i].end, chunks[i + 1].begin);
-    EXPECT_EQ(chunks.back().end, 999);
-  }
-  EXPECT_GT(firsts.size(), 10u);
-  EXPECT_EQ(plan_chunks(2, 64, 1, 0).size(), 1u);
-  EXPECT_NE(message_of<ConfigError>([] { plan_chunks(1, 4, 1, 0); }), "");
-  EXPECT_NE(message_of<ConfigError>([] { plan_chunks(10, 0, 1, 0); }), "");
 }
 
 }  // namespace
