@@ -1,4 +1,4 @@
-// Encoding a text stretch by stretch, and the streams over what came of it.
+// The streams of tokens: from the text itself, and from where its tokens are kept.
 #include "qkv/data/token_stream.h"
 
 #include <algorithm>
