@@ -43,6 +43,8 @@ def pictures():
     seed("png", "interlaced", png(2, 2, 8, 0, b"\0\1\0\2\0\3\4", interlace=1))
     seed("png", "text", png(1, 1, 8, 0, b"\0\7", chunk(b"zTXt", b"k\0\0" + zlib.compress(b" " * 99))))
     seed("png", "before", png(1, 1, 8, 0, b"\0\7", before=chunk(b"teXt", struct.pack(">II", 4096, 4096))))
+    seed("png", "made", b"\3\3\x08\0\0\0\0\1" + b"\1abcd\2efgh\3ijkl\4mnop")
+    seed("png", "made-palette", b"\5\7\4\3\1\x0c\2\1" + bytes(range(12)) + b"\x80\0")
     images = struct.pack(">IIII", 0x803, 2, 2, 2) + bytes(range(8))
     labels = struct.pack(">II", 0x801, 2) + b"\0\1"
     data = images + labels

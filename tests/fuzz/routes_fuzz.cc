@@ -24,12 +24,22 @@ std::string_view line_of(std::string_view& text) {
   return line;
 }
 
+const qkv::testing::TinySite& site() {
+  static const qkv::testing::TinySite made;
+  return made;
+}
+
 }  // namespace
+
+// Training takes longer than an input may.
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  site();
+  return 0;
+}
 
 // "METHOD\nTARGET\nBODY"; several requests follow each other after a line "--", and @ in a target is the last trace's
 // id.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const qkv::testing::TinySite site;
   std::string_view text(reinterpret_cast<const char*>(data), size);
   std::string trace = "0";
   for (int requests = 0; !text.empty() && requests < 4; ++requests) {
@@ -42,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const qkv::Budget budget(std::chrono::milliseconds(200), 64 << 20);
     const qkv::BudgetScope scope(&budget);
     try {
-      const qkv::routes::Response r = site.router.answer(qkv::routes::make_request(method, target, body));
+      const qkv::routes::Response r = site().router.answer(qkv::routes::make_request(method, target, body));
       require(r.status >= 200 && r.status < 600);
       if (r.status >= 400) {
         const qkv::Json answer = qkv::parse_json(r.body, {.where = "answer"});

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -25,7 +26,9 @@ class TinySite {
  public:
   TinySite() {
     train("tiny", "reverse", {{"hidden", "4"}, {"embedding", "4"}, {"max-length", "4"}, {"validation-size", "4"}});
-    train("text", "text", {{"layers", "1"}, {"heads", "1"}, {"width", "4"}, {"block", "8"}, {"generated-size", "100"}});
+    const std::string lines = root_ + "/lines.txt";
+    std::ofstream(lines) << "the man sees a dog\na dog sees the man\nthe dog sees a man\na man sees the dog\n";
+    train("text", "text", {{"data", lines}, {"layers", "1"}, {"heads", "1"}, {"width", "4"}, {"block", "8"}});
     train("images", "images", {{"data", "shapes"}, {"layers", "1"}, {"heads", "1"}, {"width", "4"}, {"inner", "4"}});
     routes::add_api(router, {models_, traces_, trainings_, {{"corpus", "/nowhere"}}});
   }
