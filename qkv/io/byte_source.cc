@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 
 #include "qkv/base/error.h"
+#include "qkv/io/file.h"
 
 namespace qkv {
 namespace {
@@ -19,10 +21,15 @@ class FileSource final : public ByteSource {
   explicit FileSource(const std::string& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (fd_ < 0) fail(std::generic_category().message(errno));
-    state_ = state();
-    if (S_ISREG(state_.st_mode)) return;
-    ::close(fd_);
-    fail("it is not a file");
+    try {
+      state_ = state();
+      if (!S_ISREG(state_.st_mode)) fail("it is not a file");
+      // Reading takes little memory, but a time that grows with the file.
+      check_file_size(path, size(), limit_within_budget(std::numeric_limits<uint64_t>::max(), 4));
+    } catch (...) {
+      ::close(fd_);  // no destructor runs
+      throw;
+    }
   }
   ~FileSource() override { ::close(fd_); }
   FileSource(const FileSource&) = delete;

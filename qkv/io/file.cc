@@ -117,12 +117,6 @@ bool is_device_name(const std::string& path) {
   return !named_devices || std::any_of(named_devices->begin(), named_devices->end(), names_it);
 }
 
-// A request reads no file that takes more than this share of its memory.
-uint64_t limit_within_budget(uint64_t limit, int64_t share) {
-  const Budget* const budget = current_budget();
-  return budget == nullptr ? limit : std::min(limit, static_cast<uint64_t>(budget->bytes() / share));
-}
-
 // A file open for reading and its size; 0 for a device.
 Fd open_to_read(const std::string& path, uint64_t& size) {
   Fd fd(open_retry(path, O_RDONLY | (is_device_name(path) ? 0 : O_NONBLOCK)));
@@ -170,17 +164,25 @@ Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
 
 }  // namespace
 
+uint64_t limit_within_budget(uint64_t limit, int64_t share) {
+  const Budget* const budget = current_budget();
+  return budget == nullptr ? limit : std::min(limit, static_cast<uint64_t>(budget->bytes() / share));
+}
+
 void read_only_named_devices(std::vector<std::string> words) { named_devices = std::move(words); }
+
+void check_file_size(const std::string& path, uint64_t size, uint64_t limit) {
+  if (size <= limit) return;
+  throw IoError("cannot read " + path + ": " + std::to_string(size) + " bytes, more than the " + std::to_string(limit) +
+                " allowed");
+}
 
 Bytes read_file(const std::string& path, uint64_t limit) {
   uint64_t size = 0;
   const Fd fd = open_to_read(path, size);
   limit = limit_within_budget(limit, 2);  // another request may compute meanwhile
   if (size == 0) return read_rest(fd.get(), path, limit);
-  if (size > limit) {
-    throw IoError("cannot read " + path + ": " + std::to_string(size) + " bytes, more than the " +
-                  std::to_string(limit) + " allowed");
-  }
+  check_file_size(path, size, limit);
   Bytes bytes(size);
   bytes.resize(read_into(fd.get(), path, bytes));  // fewer when the file has shrunk since
   return bytes;

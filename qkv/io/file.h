@@ -20,6 +20,10 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }
 
+/// The least of `limit` and this share (one in `share`) of the memory of the request at hand: it reads no larger file.
+uint64_t limit_within_budget(uint64_t limit, int64_t share);
+/// Throws IoError when a file of `size` bytes is larger than `limit`.
+void check_file_size(const std::string& path, uint64_t size, uint64_t limit);
 /// A file larger than `limit` bytes is refused before anything is allocated. A pipe or device is read only when it is
 /// named as one (/dev/stdin, /dev/fd/63): one found in place of a file would keep its reader waiting.
 /// Throws IoError "cannot read PATH: REASON".
