@@ -31,7 +31,7 @@ std::string with_sums(std::string tar) {
 void read(std::string_view bytes) {
   const size_t size = bytes.size();
   try {
-    const auto archive = std::as_bytes(std::span(bytes));
+    const auto archive = qkv::bytes_of(bytes);
     qkv::TarWriter writer;
     for (const qkv::TarFile& file : qkv::parse_tar(archive, "fuzz")) {
       const bool inside = file.bytes.empty() || (file.bytes.data() >= archive.data() &&
