@@ -304,7 +304,10 @@ test("wrong usage is refused in one line", () => {
   const lines = refused("--page", built, "--out", join(folder, "s"), "--inputs", inputs, join(runs, "odd"));
   assert.match(lines, /^qkv: --inputs is for runs that are recorded, and none of these is.*\n$/);
   assert.match(refused("--page", built, "--out", join(folder, "s"), join(folder, "nothing")), /^qkv: .*\n$/);
-  assert.match(refused("--page", built, join(runs, "odd")), /^qkv: .*--out DIR or --single FILE\.html; see 'qkv site --help'\n$/);
+  assert.match(
+    refused("--page", built, join(runs, "odd")),
+    /^qkv: .*--out DIR or --single FILE\.html; see 'qkv site --help'\n$/,
+  );
   const both = refused("--page", built, "--out", join(folder, "s"), "--single", join(folder, "s.html"));
   assert.match(both, /^qkv: --out and --single cannot be combined\n$/);
 });
