@@ -107,7 +107,9 @@ void walk(const Words& command, const Words& resume, const char* record, const T
     fs::remove_all(run);
     const Ending end = run_faulty(with_out(command), {what, 0});
     if (kills) {
-      EXPECT_EQ(end.signal, SIGKILL) << what;
+      // Progress is written by the clock, so a run may end before it has made as many system calls as the one counted.
+      const bool ended = what.starts_with(testing::kSyscall) && end.code == 0;
+      EXPECT_TRUE(end.signal == SIGKILL || ended) << what;
     } else {
       expect_clean_ending(end, what);
     }
