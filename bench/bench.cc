@@ -43,6 +43,7 @@ Options parse_options(int argc, char** argv, const std::string& what) {
       o.target = value();
     } else if (arg == "--threads") {
       std::stringstream list(value());
+      o.threads.clear();  // the last one counts
       for (std::string n; std::getline(list, n, ',');) o.threads.push_back(positive(n));
     } else if (arg == "--help") {
       std::printf(

@@ -166,6 +166,6 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   const auto options = qkv::bench::parse_options(argc, argv, "bench_gemm: verifies and times matrix products");
-  qkv::bench::rerun_under_trixie(argv, options.target == "AVX2");
+  qkv::bench::rerun_under_trixie(argv, options);
   return qkv::bench::run(options);
 }

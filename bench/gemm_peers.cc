@@ -2,6 +2,8 @@
 #include "bench/gemm_peers.h"
 
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -40,9 +42,22 @@ void add_cblas(std::vector<Peer>& peers, const char* name, const char* file, con
                    }});
 }
 
+// A library that takes more threads than it was told to has no more processors for them.
+void hold_to_processors(int count) {
+  cpu_set_t all, some;
+  CPU_ZERO(&some);
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  for (int cpu = 0; cpu < CPU_SETSIZE && count > 0; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    CPU_SET(cpu, &some);
+    --count;
+  }
+  sched_setaffinity(0, sizeof some, &some);
+}
+
 }  // namespace
 
-void rerun_under_trixie(char** argv, bool avx2) {
+void rerun_under_trixie(char** argv, const Options& options) {
   const char* tree = std::getenv("TRIXIE");
   if (!tree || std::getenv("QKV_BENCH_PEERS")) return;
   const std::string root = tree, libraries = root + "/usr/lib/x86_64-linux-gnu";
@@ -56,15 +71,28 @@ void rerun_under_trixie(char** argv, bool avx2) {
   setenv("GOMP_SPINCOUNT", "20000", 0);  // idle peers' threads must not take time from the next contestant
   setenv("MKL_THREADING_LAYER", "GNU", 0);
   setenv("MKL_INTERFACE_LAYER", "GNU,LP64", 0);
-  if (avx2) {
+  if (options.target == "AVX2") {
     for (const std::string& setting : held_to_avx2()) putenv(strdup(setting.c_str()));  // kept by the environment
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<const char*> args = {loader.c_str(), "--library-path", path.c_str(), self.c_str()};
-  for (char** a = argv + 1; *a; ++a) args.push_back(*a);
-  args.push_back(nullptr);
-  execv(loader.c_str(), const_cast<char* const*>(args.data()));
-  std::perror("TRIXIE: cannot run the tree's loader; timing without peers");
+  bool right = true;
+  for (const int threads : options.threads) {
+    const std::string count = std::to_string(threads);
+    std::vector<const char*> args = {loader.c_str(), "--library-path", path.c_str(), self.c_str()};
+    for (char** a = argv + 1; *a; ++a) args.push_back(*a);
+    args.insert(args.end(), {"--threads", count.c_str(), nullptr});
+    const pid_t child = fork();
+    if (child == 0) {
+      hold_to_processors(threads);
+      setenv("OMP_NUM_THREADS", count.c_str(), 1);
+      execv(loader.c_str(), const_cast<char* const*>(args.data()));
+      std::perror("TRIXIE: cannot run the tree's loader");
+      _exit(1);
+    }
+    int status = 1;
+    right = child > 0 && waitpid(child, &status, 0) == child && status == 0 && right;
+  }
+  std::exit(right ? 0 : 1);
 }
 
 std::vector<Peer> load_peers(int threads) {
@@ -75,7 +103,7 @@ std::vector<Peer> load_peers(int threads) {
   add_cblas(peers, "MKL", "libmkl_rt.so", "MKL_Set_Num_Threads", threads);
   if (void* omp = open("libgomp.so.1"))
     if (const auto set = symbol<void (*)(int)>(omp, "omp_set_num_threads")) set(threads);
-  for (const char* file : {"libdnnl.so.3.7", "libdnnl.so.3.6", "libdnnl.so.3"}) {
+  for (const char* file : {"libdnnl.so.3.12", "libdnnl.so.3.7", "libdnnl.so.3.6", "libdnnl.so.3"}) {
     void* library = open(file);
     const auto sgemm = library ? symbol<Dnnl>(library, "dnnl_sgemm") : nullptr;
     if (!sgemm) continue;

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/bench.h"
 #include "qkv/kernels/gemm/gemm.h"
 
 namespace qkv::bench {
 
 /// With the environment variable TRIXIE naming a Debian tree, runs this program again under that tree's loader and
-/// libraries, so that its (newer) OpenBLAS, BLIS, MKL and oneDNN can be loaded; `avx2` holds them to AVX2. Returns if
-/// not set or already done.
-void rerun_under_trixie(char** argv, bool avx2);
+/// libraries, so that its (newer) OpenBLAS, BLIS, MKL and oneDNN can be loaded: once for each number of threads, on as
+/// many processors; then exits. The target AVX2 holds the libraries to it too. Returns if not set or already done.
+void rerun_under_trixie(char** argv, const Options& options);
 
 /// A library's sgemm.
 struct Peer {
