@@ -7,6 +7,9 @@ namespace {
 // This many packed floats per lane of a vector stay in L2 (processors with wide vectors have more of it): of B,
 // which pass by a tile of A, and as many of A where it has to be packed.
 constexpr int64_t kNearFloatsOfLane = int64_t{1} << 13;
+// This many tiles of A pass by a panel of B that stays in L1: 96 rows stay in L2 until the last panel, even where all
+// their strides share the same few cache sets.
+constexpr int64_t kPassingTiles = 16;
 
 // A piece of op(A) or op(B) as a tile reads it.
 struct Piece {
@@ -153,6 +156,43 @@ GemmTiles::Fetch next_panel(const GemmSizes& p, const GemmArea& area, Depth dept
   return {next, units, g.ldb, units * g.ldb, ceil_div(rows, units), units * groups * g.ldb};
 }
 
+// Packed panel of columns from j, for the depth of this pass.
+const float* packed_panel(const Pass& pass, const PackedB& b, int64_t j) {
+  return b.data + (j - b.n0) * (b.depth.k1 - b.depth.k0) + (pass.depth.k0 - b.depth.k0) * pass.p.width;
+}
+
+// A panel of B at a time meets all the tiles; meanwhile they fetch the next one, each a part of it.
+void pass_tiles(const Pass& pass, int64_t first, int64_t last, const PackedB& b) {
+  const GemmSizes& p = pass.p;
+  const int64_t steps = p.kernels.fetch_steps, groups = (pass.depth.k1 - pass.depth.k0) / steps;
+  const int64_t units = round_up(ceil_div(steps, last - first), p.kernels.fetch_together);
+  for (int64_t j = b.n0; j < b.n1; j += p.width) {
+    GemmTiles t{.b = packed_panel(pass, b, j), .b_stride = p.width};
+    if (j + p.width < b.n1)
+      t.fetch = {packed_panel(pass, b, j + p.width),
+                 units,
+                 p.width,
+                 units * p.width,
+                 ceil_div(steps, units),
+                 units * groups * p.width};
+    run_column(pass, first, last, j, t);
+  }
+}
+
+// A tile of A at a time meets the panels of as many columns as stay in L2.
+void pass_panels(const Pass& pass, int64_t first, int64_t last, const PackedB& b) {
+  const GemmSizes& p = pass.p;
+  const int64_t block_n = p.l2_columns();
+  for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
+    for (int64_t tile = first; tile < last; ++tile) {
+      GemmTiles t{.b_next = (b.depth.k1 - b.depth.k0) * p.width, .b = packed_panel(pass, b, j0), .b_stride = p.width};
+      if (tile + 1 < last && !p.pack_a)  // the first panel's turn: the tile of A that will be wanted next
+        t.fetch = {a_at(p.g, p.tile_row(tile + 1), pass.depth.k0), kTileRows, p.g.lda, p.kernels.fetch_steps, 1, 0};
+      run_row(pass, tile, j0, std::min(b.n1, j0 + block_n), t);
+    }
+  }
+}
+
 }  // namespace
 
 GemmScratch& gemm_scratch() {
@@ -204,24 +244,16 @@ void run_short_area(const GemmSizes& p, const GemmArea& area) {
 }
 
 void run_tall_rows(const GemmSizes& p, int64_t first, int64_t last, const PackedB& b) {
-  const GemmArgs& g = p.g;
-  const int64_t block_n = p.l2_columns();
-  const int64_t together = p.pack_a ? packed_tiles(p) : last - first;
+  const int64_t together = p.pack_a ? packed_tiles(p) : p.panel_stays ? kPassingTiles : last - first;
   for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
     const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
     for (int64_t group = first; group < last; group += together) {
       const int64_t group_end = std::min(last, group + together);
       const Pass pass{p, depth, p.pack_a ? pack_a_tiles(p, group, group_end, depth) : RowsOfA{}};
-      for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
-        for (int64_t tile = group; tile < group_end; ++tile) {
-          const int64_t K = b.depth.k1 - b.depth.k0;
-          GemmTiles t{.b_next = K * p.width, .b = b.data + (j0 - b.n0) * K + (k0 - b.depth.k0) * p.width};
-          t.b_stride = p.width;
-          if (tile + 1 < group_end && !p.pack_a)  // the first panel's turn: the tile of A that will be wanted next
-            t.fetch = {a_at(g, p.tile_row(tile + 1), k0), kTileRows, g.lda, p.kernels.fetch_steps, 1, 0};
-          run_row(pass, tile, j0, std::min(b.n1, j0 + block_n), t);
-        }
-      }
+      if (p.panel_stays)
+        pass_tiles(pass, group, group_end, b);
+      else
+        pass_panels(pass, group, group_end, b);
     }
   }
 }

@@ -28,7 +28,8 @@ struct GemmSizes {
   int64_t block_k;  // depth of a panel: one of the equal parts K is cut into
   int64_t tiles, tile_rows, longer_tiles;
   bool pack_a, pack_b;
-  bool far_b;  // B is read in place, and too large to be near
+  bool far_b;        // B is read in place, and too large to be near
+  bool panel_stays;  // a panel of B stays in L1 while tiles of A pass by; otherwise a tile of A while panels do
 
   int64_t tile_row(int64_t tile) const { return tile * tile_rows + std::min(tile, longer_tiles); }
   /// Columns of B, block_k deep, that stay in L2.
@@ -61,7 +62,7 @@ inline const float* b_at(const GemmArgs& g, int64_t k, int64_t j) {
 void pack_b_panel(const GemmSizes& p, Depth depth, int64_t j, float* dst);
 /// An area: a panel of B at a time, packed on the way, meets every tile of A.
 void run_short_area(const GemmSizes& p, const GemmArea& area);
-/// Tiles [first, last) against panels of B that lie ready: a tile of A stays in L1 while they pass by, from L2.
+/// Tiles [first, last) against panels of B that lie ready: what does not stay in L1 passes by, from L2.
 void run_tall_rows(const GemmSizes& p, int64_t first, int64_t last, const PackedB& b);
 
 }  // namespace qkv::kernels::detail

@@ -23,6 +23,8 @@ using detail::round_up;
 
 // Depth of a panel of B that stays in L1 while tiles of A pass by; of a tile of A that stays there while panels do.
 constexpr int64_t kBlockK = 256, kTallBlockK = 512;
+// A panel of this many floats stays in L1 (half of the 32 KiB that most processors with AVX2 have).
+constexpr int64_t kPanelFloats = int64_t{1} << 12;
 // Up to this many rows, the block of A that meets a panel stays in L2, and every panel is packed where it is used.
 constexpr int64_t kShortRows = 256;
 // B is packed at most this many floats at a time (8 MiB), kChunkK deep.
@@ -177,18 +179,19 @@ void gemm(const GemmArgs& g) {
   const bool far_b = !pack_b && g.K * g.N > (g.M <= kHighTileRows ? kNearFloats : kNearFloatsOfTiles);
   const bool high = far_b && !g.a_transposed && kernels.vectors > kHighTileVectors;
   const int64_t tiles = ceil_div(g.M, high ? kHighTileRows : kTileRows);
-  const bool tall = g.M > kShortRows;
+  const bool tall = g.M > kShortRows, panel_stays = !tall || (!g.a_transposed && panel * kBlockK <= kPanelFloats);
   const GemmSizes sizes{.g = g,
                         .kernels = kernels,
                         .width = high ? int64_t{kHighTileVectors} * kernels.lanes : panel,
                         .panel = panel,
-                        .block_k = ceil_div(g.K, ceil_div(g.K, tall ? kTallBlockK : kBlockK)),
+                        .block_k = ceil_div(g.K, ceil_div(g.K, panel_stays ? kBlockK : kTallBlockK)),
                         .tiles = tiles,
                         .tile_rows = g.M / tiles,
                         .longer_tiles = g.M % tiles,
                         .pack_a = g.a_transposed && g.N >= 2 * panel && panel >= kTileRows,
                         .pack_b = pack_b,
-                        .far_b = far_b};
+                        .far_b = far_b,
+                        .panel_stays = panel_stays};
   if (tall && g.N >= kWideColumns && !sizes.pack_a)
     run_wide(sizes);
   else if (tall)
