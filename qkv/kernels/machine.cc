@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "qkv/base/clock.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "qkv/kernels/machine.cc"
@@ -66,31 +67,26 @@ namespace {
 HWY_EXPORT(multiply_round);
 HWY_EXPORT(read_round);
 
-// The best rate, over `tries`, of work(thread) done on all threads at once; work returns how much it did.
+// The best rate, over `tries`, of work(thread) done on all threads at once; work returns how much it did. Each thread
+// is rated by its own processor time: another program that takes a turn in between does not lower the machine's limit.
 double best_rate(int threads, int tries, const std::function<double(int)>& work) {
-  using Clock = std::chrono::steady_clock;
   double best = 0;
   for (int t = 0; t < tries; ++t) {
     std::atomic<int> waiting{threads};
-    std::vector<double> done(static_cast<size_t>(threads));
-    std::vector<Clock::time_point> begin(done.size()), end(done.size());
+    std::vector<double> rate(static_cast<size_t>(threads));
     const auto run = [&](int i) {
       waiting.fetch_sub(1);
       while (waiting.load() > 0) std::this_thread::yield();
-      const auto at = static_cast<size_t>(i);
-      begin[at] = Clock::now();
-      done[at] = work(i);
-      end[at] = Clock::now();
+      const double begin = thread_seconds(), done = work(i);
+      rate[static_cast<size_t>(i)] = done / (thread_seconds() - begin);
     };
     std::vector<std::thread> others;
     for (int i = 1; i < threads; ++i) others.emplace_back(run, i);
     run(0);
     for (auto& o : others) o.join();
-    const auto seconds = std::chrono::duration<double>(*std::max_element(end.begin(), end.end()) -
-                                                       *std::min_element(begin.begin(), begin.end()));
     double total = 0;
-    for (const double d : done) total += d;
-    best = std::max(best, total / seconds.count());
+    for (const double r : rate) total += r;
+    best = std::max(best, total);
   }
   return best;
 }

@@ -1,6 +1,4 @@
 // Experiment: work, sequential steps and path length of self-attention and of a recurrent layer, measured.
-#include <time.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -8,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "qkv/base/clock.h"
 #include "qkv/base/parallel.h"
 #include "qkv/lab/experiments.h"
 #include "qkv/lab/vectors.h"
@@ -51,13 +50,6 @@ struct Timing {
   }
 };
 
-// Processor time of this thread: work, whatever else the machine is doing. A browser has no such clock.
-double cpu_seconds() {
-  timespec now{};
-  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Nested parallel calls run inline, so everything fn does happens on the thread that runs it.
 template <class Fn>
 void on_one_thread(Fn&& fn) {
@@ -83,9 +75,9 @@ Timing sweep(int64_t largest_size, int points, Prepare&& prepare) {
     const NoGrad no_grad;
     for (int round = 0; round < kRounds; ++round) {
       for (size_t i = 0; i < runs.size(); ++i) {
-        const double start = cpu_seconds();
+        const double start = thread_seconds();
         runs[i]();
-        t.seconds[i] = std::min(t.seconds[i], cpu_seconds() - start);
+        t.seconds[i] = std::min(t.seconds[i], thread_seconds() - start);
       }
     }
   });

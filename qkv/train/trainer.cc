@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 
+#include "qkv/base/clock.h"
 #include "qkv/base/error.h"
 #include "qkv/ops/ops.h"
 
@@ -13,13 +13,6 @@ namespace qkv {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-/// Of all threads of this process together.
-double cpu_time() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 double figure(const Metrics& metrics, const std::string& name) {
   for (const auto& [key, value] : metrics) {
@@ -140,7 +133,7 @@ void Trainer::begin() {
   writing_ = writing_ || folder_ != nullptr;
   interrupted_ = false;
   started_ = now();
-  cpu_started_ = cpu_time();
+  cpu_started_ = process_seconds();
   seconds_before_ = state_.seconds;
   cpu_seconds_before_ = state_.cpu_seconds;
   first_step_ = state_.step;
@@ -269,7 +262,8 @@ double Trainer::seconds_here() const { return now() - started_; }
 
 double Trainer::cpu_seconds_here() {
   double sum = 0;
-  for (const std::string& text : processes_.gather(packed(cpu_time() - cpu_started_))) sum += unpacked<double>(text);
+  for (const std::string& text : processes_.gather(packed(process_seconds() - cpu_started_)))
+    sum += unpacked<double>(text);
   return sum;
 }
 
