@@ -88,30 +88,24 @@ void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
-constexpr int64_t kFewRows = 4, kWeightRows = 64;
-
 // out = act(x·Wᵀ + bias) and, when given, pre = x·Wᵀ + bias.
 void linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, Act act, Tensor& out, Tensor& pre) {
   const int64_t O = w.dim(0), I = w.dim(1), M = O == 0 ? 0 : out.numel() / O;
-  // A few rows are limited by reading the weights: every thread gets an equal share of them.
-  const int64_t block = M <= kFewRows ? kWeightRows : O;
   dispatch(x.dtype(), [&](auto t) {
     using T = decltype(t);
-    parallel_blocks(O, block, [&](int64_t begin, int64_t end) {
-      kernels::gemm(kernels::GemmArgsOf<T>{.M = M,
-                                           .N = end - begin,
-                                           .K = I,
-                                           .a = x.data<T>(),
-                                           .lda = I,
-                                           .b = w.data<T>() + begin * I,
-                                           .ldb = I,
-                                           .b_transposed = true,
-                                           .c = out.data<T>() + begin,
-                                           .ldc = O,
-                                           .bias = bias.defined() ? bias.data<T>() + begin : nullptr,
-                                           .activation = act,
-                                           .pre = pre.defined() ? pre.data<T>() + begin : nullptr});
-    });
+    kernels::gemm(kernels::GemmArgsOf<T>{.M = M,
+                                         .N = O,
+                                         .K = I,
+                                         .a = x.data<T>(),
+                                         .lda = I,
+                                         .b = w.data<T>(),
+                                         .ldb = I,
+                                         .b_transposed = true,
+                                         .c = out.data<T>(),
+                                         .ldc = O,
+                                         .bias = bias.defined() ? bias.data<T>() : nullptr,
+                                         .activation = act,
+                                         .pre = pre.defined() ? pre.data<T>() : nullptr});
   });
 }
 

@@ -39,6 +39,8 @@ constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
 constexpr int64_t kDotRows = 16;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
 constexpr int64_t kTaskWork = 1 << 17;
+// So many weights read for a few rows are worth a second thread.
+constexpr int64_t kSharedWeights = 1 << 15;
 
 // How many parts to cut n units into, at most `most`.
 int64_t cut(int64_t n, int64_t unit, int64_t most) { return std::clamp<int64_t>(most, 1, ceil_div(n, unit)); }
@@ -143,8 +145,9 @@ void run_few_rows(const GemmArgs& g, const GemmKernels& kernels) {
     a_stride = g.K;
   }
   const auto kernel = g.b_transposed ? kernels.few_rows_transposed : kernels.few_rows;
-  const int64_t worth = g.M * g.N * g.K / kTaskWork + 1;
-  const int64_t parts = num_threads() == 1 ? 1 : cut(g.N, 64, std::min(worth, int64_t{4} * num_threads()));
+  // Equal shares for all threads, in two tasks each: one that comes late leaves half of its share to the others.
+  const bool shared = num_threads() > 1 && g.N * g.K >= kSharedWeights;
+  const int64_t parts = shared ? cut(g.N, 64, int64_t{2} * num_threads()) : 1;
   const int64_t most = g.b_transposed ? g.N : 4096 / g.M;  // the rows of C being summed stay in L1
   const int64_t step = round_up(std::min(ceil_div(g.N, parts), std::max<int64_t>(most, 64)), 16);
   parallel_for(ceil_div(g.N, step), [&](int64_t n) {
