@@ -118,8 +118,9 @@ HWY_INLINE void add_sums_of_four(const V* v, float* out) {
 }
 
 // So many rows of B ahead of those in use are fetched: with rows of some hundred floats, the processor's own guesses
-// come too late (a Transformer's token took 10 to 15 % longer).
-constexpr int64_t kRowsAhead = 8;
+// come too late (a Transformer's token took 10 to 15 % longer). Longer rows it follows by itself, and eight of them
+// would not fit into L1.
+constexpr int64_t kRowsAhead = 8, kLongestFetched = 1024;
 
 // MR rows of A against four rows of B; the first rows of A fetch what comes next.
 template <int MR>
@@ -132,7 +133,7 @@ HWY_INLINE void dot_block(const GemmFewRows& f, int64_t i, int64_t j) {
   int64_t k = 0;
   for (; k + kLanes <= f.K; k += kLanes) {
     V y[4];
-    if (i == 0)
+    if (i == 0 && f.K <= kLongestFetched)
       for (int n = 0; n < 4; ++n) hwy::Prefetch(b + (n + kRowsAhead) * f.b_stride + k);
     for (int n = 0; n < 4; ++n) y[n] = hn::LoadU(d, b + n * f.b_stride + k);
     for (int m = 0; m < MR; ++m) {
