@@ -71,8 +71,8 @@ void rerun_under_trixie(char** argv, const Options& options) {
   setenv("GOMP_SPINCOUNT", "20000", 0);  // idle peers' threads must not take time from the next contestant
   setenv("MKL_THREADING_LAYER", "GNU", 0);
   setenv("MKL_INTERFACE_LAYER", "GNU,LP64", 0);
-  if (options.target == "AVX2") {
-    for (const std::string& setting : held_to_avx2()) putenv(strdup(setting.c_str()));  // kept by the environment
+  for (const std::string& setting : vector_settings(options.target == "AVX2")) {
+    putenv(strdup(setting.c_str()));  // kept by the environment
   }
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   bool right = true;

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "qkv/base/error.h"
@@ -99,9 +101,15 @@ std::vector<Blas> blas_builds(const PythonSetup& setup) {
   return builds;
 }
 
-std::vector<std::string> held_to_avx2() {
-  return {"ATEN_CPU_CAPABILITY=avx2", "OPENBLAS_CORETYPE=Zen", "DNNL_MAX_CPU_ISA=AVX2", "BLIS_ARCH_TYPE=haswell",
-          "MKL_ENABLE_INSTRUCTIONS=AVX2"};
+std::vector<std::string> vector_settings(bool avx2) {
+  if (avx2) {
+    return {"ATEN_CPU_CAPABILITY=avx2", "OPENBLAS_CORETYPE=Zen", "DNNL_MAX_CPU_ISA=AVX2", "BLIS_ARCH_TYPE=haswell",
+            "MKL_ENABLE_INSTRUCTIONS=AVX2"};
+  }
+  std::ifstream file("/proc/cpuinfo");
+  const std::string cpu((std::istreambuf_iterator<char>(file)), {});
+  if (cpu.find("AuthenticAMD") == std::string::npos || cpu.find("avx512f") == std::string::npos) return {};
+  return {"OPENBLAS_CORETYPE=SKYLAKEX", "BLIS_ARCH_TYPE=skx"};
 }
 
 std::vector<std::string> python_command(const PythonSetup& setup, const Blas& blas, const std::string& script,
@@ -114,9 +122,7 @@ std::vector<std::string> python_command(const PythonSetup& setup, const Blas& bl
   for (const char* name : {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS=", "BLIS_NUM_THREADS=", "MKL_NUM_THREADS="}) {
     words.push_back(name + std::to_string(setup.threads));
   }
-  if (setup.avx2) {
-    for (const std::string& setting : held_to_avx2()) words.push_back(setting);
-  }
+  for (const std::string& setting : vector_settings(setup.avx2)) words.push_back(setting);
   words.insert(words.end(), {setup.python, "-c", script});
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;

@@ -39,8 +39,9 @@ struct Blas {
 };
 /// Those of Debian's packages found beside that Python, best for training first; the nameless one when there is none.
 std::vector<Blas> blas_builds(const PythonSetup& setup);
-/// What holds PyTorch and every BLAS to AVX2, as NAME=VALUE.
-std::vector<std::string> held_to_avx2();
+/// The widest vectors that PyTorch and every BLAS take, as NAME=VALUE: AVX2, or all that the processor has. OpenBLAS
+/// and BLIS do not take AVX-512 by themselves on AMD's, at half of the speed.
+std::vector<std::string> vector_settings(bool avx2);
 
 /// The command that runs a script, given as its text, with that build of BLAS and a malloc that keeps large blocks.
 std::vector<std::string> python_command(const PythonSetup& setup, const Blas& blas, const std::string& script,
