@@ -39,7 +39,7 @@ constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
 constexpr int64_t kDotRows = 16;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
 constexpr int64_t kTaskWork = 1 << 17;
-// So many weights read for a few rows are worth a second thread.
+// From this many weights on, a product of a few rows is worth a second thread.
 constexpr int64_t kSharedWeights = 1 << 15;
 
 // How many parts to cut n units into, at most `most`.

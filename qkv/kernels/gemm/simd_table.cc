@@ -117,7 +117,7 @@ HWY_INLINE void add_sums_of_four(const V* v, float* out) {
 #endif
 }
 
-// So many rows of B ahead of those in use are fetched: with rows of some hundred floats, the processor's own guesses
+// Rows of B are fetched this many ahead of those in use: with rows of some hundred floats, the processor's own guesses
 // come too late (a Transformer's token took 10 to 15 % longer). Longer rows it follows by itself, and eight of them
 // would not fit into L1.
 constexpr int64_t kRowsAhead = 8, kLongestFetched = 1024;
