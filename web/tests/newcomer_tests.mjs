@@ -302,6 +302,18 @@ export function newcomerTests(site) {
     await close();
   });
 
+  test("rows from a stopwatch are shown and not judged", async () => {
+    const hash = hashOf("lab", { e: "cost", p: "length=64&widest=16" });
+    const { page, close } = await open(site.browser, site.url, { hash });
+    await ready(page, ".lab .picture");
+    const text = await page.textContent(".lab .picture");
+    assert.match(text, /12 of 12 predictions agree.* 5 more come from a stopwatch\./);
+    const marks = await page.$$eval(".lab-table tbody td:last-child", (all) => all.map((td) => td.textContent.trim()));
+    assert.equal(marks.filter((m) => m === "✓ exact").length, 12);
+    assert.equal(marks.filter((m) => m === "stopwatch").length, 5);
+    await close();
+  });
+
   test("on a touch screen nothing speaks of arrow keys", async () => {
     const { page, close } = await open(site.browser, site.url, {
       viewport: { width: 390, height: 844 },

@@ -32,6 +32,9 @@ function resultSvg(name: string, r: LabResult, box: HTMLElement, bare = false): 
   return maps.length ? labMapSvg(maps[0]) : chartsSvg(r.claim, []);
 }
 
+// Rows from a stopwatch are shown and not judged.
+const judged = (r: LabRow): boolean => r.kind !== "timed";
+
 const resultCsv = ({ rows }: LabResult): string =>
   csv([
     ["at", "quantity", "predicted", "measured", "difference", "standard error", "agrees"],
@@ -42,7 +45,7 @@ const resultCsv = ({ rows }: LabResult): string =>
       r.measured ?? "",
       r.difference ?? "",
       r.standard_error ?? "",
-      String(r.agrees),
+      judged(r) ? String(r.agrees) : "",
     ]),
   ]);
 
@@ -150,8 +153,10 @@ interface ResultProps {
 }
 
 function Result({ name, r, dragging, width }: ResultProps) {
-  const gap = r.rows.reduce((a, x) => Math.max(a, Math.abs(x.difference ?? 0)), 0);
-  const agreeing = r.rows.filter((x) => x.agrees).length;
+  const rows = r.rows.filter(judged);
+  const gap = rows.reduce((a, x) => Math.max(a, Math.abs(x.difference ?? 0)), 0);
+  const agreeing = rows.filter((x) => x.agrees).length;
+  const timed = r.rows.length - rows.length;
   return (
     <>
       <h2 class="claim">
@@ -172,8 +177,8 @@ function Result({ name, r, dragging, width }: ResultProps) {
         ),
       )}
       <p class="caption">
-        {agreeing} of {r.rows.length} predictions agree with the measurement; the largest difference is{" "}
-        {numberText(gap)}.
+        {agreeing} of {rows.length} predictions agree with the measurement; the largest difference is {numberText(gap)}.
+        {timed > 0 && ` ${timed} more come from a stopwatch.`}
       </p>
       <details open={r.rows.length <= 12}>
         <summary>The numbers</summary>
@@ -219,8 +224,8 @@ function Rows({ rows }: { rows: LabRow[] }) {
                 {r.standard_error ? ` ± ${numberText(r.standard_error)}` : ""}
               </td>
               <td class="n">{numberText(r.difference)}</td>
-              <td class={r.agrees ? "" : "error"}>
-                {r.agrees ? "✓" : "✗"} <small>{r.kind}</small>
+              <td class={r.agrees || !judged(r) ? "" : "error"}>
+                {judged(r) ? (r.agrees ? "✓" : "✗") : ""} <small>{judged(r) ? r.kind : "stopwatch"}</small>
               </td>
             </tr>
           ))}
