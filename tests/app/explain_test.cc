@@ -211,7 +211,13 @@ TEST(Explain, ABlockInTheTerminalAndAsJson) {
   const nlohmann::json json = nlohmann::json::parse(printed({"block", "--norm", "pre", "--json"}));
   EXPECT_EQ(json.at("steps").back().at("name"), "X_2");
   EXPECT_EQ(json.at("steps").back().at("shape"), nlohmann::json({3, 4}));
-  EXPECT_NE(printed({"block", "--latex"}).find("\\sigma^2_{1}"), std::string::npos);
+  const std::string latex = printed({"block", "--latex"});
+  for (const char* part : {"\\sigma^2_{1}", "T = \\text{rows 1, 2, 3 of }E", "X = T + \\mathrm{Pos}"}) {
+    EXPECT_NE(latex.find(part), std::string::npos) << part;
+  }
+  // Of two heads each gets its own columns of the gradient: the product itself is as wide as both.
+  const std::string heads = printed({"--example", "heads", "--latex"});
+  EXPECT_NE(heads.find("\\mathrm{d}O_{1} = \\text{columns of }\\mathrm{d}Y W_O^\\top"), std::string::npos);
 }
 
 TEST(Explain, TextIsAligned) {

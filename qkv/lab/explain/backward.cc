@@ -43,11 +43,10 @@ void Explainer::backward() {
 
 void Explainer::backward_head(Head& head, const Tensor& d_o) {
   const Axes cells = {"q", "k"}, queries = {"q", ""}, keys = {"k", ""};
-  const Symbol d_head = gradient(head.o);
-  if (w_o_.defined()) {
-    add(d_head, gradient(y_) + " " + transposed("W_O"), d_o, queries, many() ? "columns of this head" : "");
-  } else if (many()) {
-    add(d_head, Symbol("columns of ", "\\text{columns of }") + gradient(y_), d_o, queries);
+  const Symbol d_head = gradient(head.o), part = many() ? Symbol("columns of ", "\\text{columns of }") : Symbol();
+  if (w_o_.defined() || many()) {
+    add(d_head, part + gradient(y_) + (w_o_.defined() ? " " + transposed("W_O") : Symbol()), d_o, queries,
+        many() ? "those of this head" : "");
   }
   head.out.backward(reshape(d_o, head.out.shape()));
   const auto of = [&](int i) { return role_gradient(roles_[i].letter, roles_[i].as, head.index); };

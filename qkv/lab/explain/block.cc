@@ -38,7 +38,8 @@ class BlockExplainer {
     const Tensor x1 = in_.pre_norm ? add("X_1", "X + Y", x + attend("N_1", normed("1", "X", x)), "residual")
                                    : normed("1", "R_1", add("R_1", "X + Y", x + attend("X", x), "residual"));
     if (in_.pre_norm) {
-      add("X_2", "X_1 + F", x1 + feed("N_2", normed("2", "X_1", x1)), "residual: the block's output");
+      add("X_2", "X_1 + F", x1 + feed("N_2", normed("2", "X_1", x1)),
+          "residual: the block's output; a stack of such blocks ends with a norm");
     } else {
       normed("2", "R_2", add("R_2", "X_1 + F", x1 + feed("X_1", x1), "residual"));
     }
@@ -48,17 +49,18 @@ class BlockExplainer {
   Tensor embed() {
     const std::vector<int64_t> ids{0, 1, 2};
     given("E", model_.embedding, "given: the vocabulary is attention, is, all, you, need");
-    const Tensor tokens =
-        add("T", "rows 1, 2, 3 of E", embedding(model_.embedding, ids), "the tokens: attention is all");
+    const Tensor tokens = add("T", Symbol("rows 1, 2, 3 of E", "\\text{rows 1, 2, 3 of }E"),
+                              embedding(model_.embedding, ids), "the tokens: attention is all");
     Tensor positions = Tensor::zeros({3, 4}, DType::f64);
     for (int64_t i = 0; i < 12; ++i) {
       const int64_t row = i / 4, pair = i % 4 / 2;
       const double angle = double(row) / std::pow(10000.0, double(2 * pair) / 4);
       positions.f64()[i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
-    add("Pos", Symbol("sin and cos of i / 10000^(2j/4)", "\\sin, \\cos(i / 10000^{2j/4})"), positions,
+    const Symbol pos("Pos", "\\mathrm{Pos}");
+    add(pos, Symbol("sin and cos of i / 10000^(2j/4)", "\\sin, \\cos(i / 10000^{2j/4})"), positions,
         "positions i = 0, 1, 2: sines in even columns, cosines in odd");
-    return add("X", "T + Pos", tokens + positions, "what the block reads");
+    return add("X", "T + " + pos, tokens + positions, "what the block reads");
   }
 
   // The attention explained as everywhere else, on the matrix `name`.
