@@ -214,7 +214,7 @@ Result run_beta(const Settings& set) {
       "best key (entropy 0), and β = 1/√d keeps the same hardness however large d is.";
   r.formula =
       "α_{i} = e^{β q·k_{i}} / Σ_{j} e^{β q·k_{j}},  entropy −Σ α_{i} ln α_{i}\n"
-      "unit-variance q and k:  Var(q·k) = d,  so  Var(q·k/√d) = 1";
+      "entries of q and k with mean 0 and variance 1:  Var(q·k) = d,  so  Var(q·k/√d) = 1";
   Rng rng(static_cast<uint64_t>(set.get_integer("seed")));
   const Tensor keys = gaussian(set.get_integer("keys"), 64, rng), query = gaussian(1, 64, rng) * 0.125;
   const Lookup random{"random", batch_of_one(query), batch_of_one(keys)};
@@ -231,7 +231,9 @@ Result run_beta(const Settings& set) {
   draw_sweep(r, {random, word}, top);
   draw_dimensions(r, dims, static_cast<int>(set.get_integer("keys")));
   draw_words(r, word, words, set.get_text("query"));
-  r.note("With β = 1 the entropy falls as d grows, because the scores grow as √d; with β = 1/√d it does not move.");
+  r.note(
+      "With β = 1 the entropy falls as d grows, because the scores grow as √d; with β = 1/√d it does not move. "
+      "Here q has length √d exactly; a random q comes to the same as d grows.");
   return r;
 }
 

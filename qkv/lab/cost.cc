@@ -182,7 +182,7 @@ Result run_cost(const Settings& set) {
       "Self-attention costs n²d work but one sequential step and a path of one step between any two positions; an "
       "RNN costs nd² work, n steps one after another and a path of n.";
   r.formula =
-      "self-attention:  O(n^{2}d) work, O(1) steps, O(1) path;   windowed (w keys):  O(nwd) work\n"
+      "self-attention:  O(n^{2}d) work, O(1) steps, O(1) path;   windowed (w keys):  O(n w d) work\n"
       "RNN:  O(nd^{2}) work, O(n) steps, O(n) path";
   for (const int64_t length : {n / 16, n / 8, n / 4}) compare_paths(r, length, std::min<int64_t>(d, 16), rng);
   const Timing by_n = sweep(n, 4, [&](int64_t m) { return attention_run(m, d, -1, rng); });
@@ -204,7 +204,8 @@ Result run_cost(const Settings& set) {
       "Steps and paths are counted in the recorded operations themselves; the powers are slopes of log time, "
       "which caches, vector units and the cost of starting an operation bend.");
   r.note(
-      "Attention is the cheaper of the two while n < d, and the only one of the two that a parallel machine can "
+      "Attention is the cheaper of the two while n < d (without its projections and the RNN's input matrix, which cost "
+      "O(nd²) each), and the only one of the two that a parallel machine can "
       "do in one go; beyond that the window (or a longer path) has to pay for the square.");
   return r;
 }

@@ -155,7 +155,7 @@ Settings depth_settings() {
   Settings s;
   s.integer("layers", 24, "layers of each stack", 2, 96)
       .integer("dim", 128, "width", 8, 512)
-      .number("gain", 0.5, "g: how much longer f(x) is than x, at the start of a training", 0.05, 1.5)
+      .number("gain", 0.5, "g: the length of f(x) over that of x, at the start of a training", 0.05, 1.5)
       .integer("draws", 24, "stacks drawn", 4, 1000)
       .integer("seed", 1, "of weights, inputs and gradients");
   return s;

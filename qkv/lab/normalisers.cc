@@ -113,7 +113,10 @@ void draw(Result& r, const std::vector<double>& z, double beta) {
   r.pictures.push_back(plot);
   // Not hatched: a zero here is what the normaliser gave, and nothing was masked.
   r.pictures.push_back(
-      Maps{"The same scores through each, " + at("β", beta), {map}, 1, "A weight written 0 is exactly zero."});
+      Maps{"The same scores through each, " + at("β", beta),
+           {map},
+           1,
+           "1.5-entmax, sparsemax and hard give exact zeros; softmax's small weights only look like it."});
 }
 
 }  // namespace
@@ -134,7 +137,8 @@ Result run_normalisers(const Settings& set) {
   r.formula =
       "softmax: p_{i} ∝ e^{βz_{i}};   1.5-entmax: p_{i} = max(0, βz_{i}/2 − τ)^{2};   sparsemax: p_{i} = max(0, "
       "βz_{i} − τ);   hard: one-hot (ties share)\n"
-      "two keys, βz_{1} − βz_{2} = x:  sigmoid(x);   ¼(x/2 + √(2 − x^{2}/4))^{2};   ½(1 + x);   1";
+      "two keys, βz_{1} − βz_{2} = x:  sigmoid(x);   ¼(x/2 + √(2 − x^{2}/4))^{2} up to x = 2;   ½(1 + x) up to x = 1;  "
+      " 1";
   for (const Compared& n : kCompared) {
     for (const double share : {0.0, 0.25, 1.0, 4.0}) {
       const double beta = share * set.get_number("beta");
