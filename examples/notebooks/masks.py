@@ -36,8 +36,8 @@ assert np.array_equal(qkv.attention(q, poisoned, v, valid_lens=[7]), qkv.attenti
 assert np.all(qkv.attention(q, k, v, valid_lens=[0]) == 0)
 
 # %% [markdown]
-# A bias is added to the scores: here ALiBi's, which falls off with the distance. Other normalisers give weights that are
-# exactly zero.
+# A bias is added to the scores: here ALiBi's, which falls off with the distance. Sparsemax gives weights that are exactly
+# zero without any mask.
 
 # %%
 heads = np.repeat(q, 4, axis=1), np.repeat(k, 4, axis=1)

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # A small translation and its diagrams
-# German to English on a corpus that the task makes itself. Two epochs on a few thousand pairs are far from a good
+# German to English on a corpus that the task makes itself. Eight epochs on a few thousand pairs are far from a good
 # translator, but the diagrams show already which word it looked at.
 
 # %%
 import qkv
 
-run = qkv.train("translate", attention="scaled-dot", epochs=3, generated_size=2500, embedding=64, hidden=96, dropout=0.1,
-                lr=0.005, warmup=20, average=0, out="runs/translation")
+run = qkv.train("translate", attention="scaled-dot", epochs=8, generated_size=2500, embedding=64, hidden=96, dropout=0.1,
+                lr=0.005, warmup=20, sampling=0, average=0, out="runs/translation")
 print(run.result["bleu"] if "bleu" in run.result else run.result["loss"])
 
 # %%
