@@ -77,7 +77,7 @@ class PositionalEncoding {
 /// Sizes of an attention decoder.
 struct DecoderSizes {
   int64_t vocabulary = 0, embedding = 0, hidden = 0, layers = 1;
-  double dropout = 0;  // between the layers, while training
+  double dropout = 0;  // between the layers, while training; the attention weights are not dropped
 };
 
 /// A GRU that looks at the source before every step: the query is the top layer's state before the step, the context
