@@ -75,7 +75,7 @@ export function unitTests() {
   test("labels of a map: a rare long one is cut and turns no other, and none stands too close to the next", async () => {
     globalThis.matchMedia ??= () => ({ matches: false, addEventListener: () => {} });
     globalThis.localStorage ??= { getItem: () => null };
-    const { mapLayout, columnStep, columnLabel, rowStep } = await load("map/heatmap_draw");
+    const { axisLabel, mapLayout, columnStep, columnLabel, positionStep, rowStep } = await load("map/heatmap_draw");
     const mapOf = (labels) => ({
       rows: labels.length,
       cols: labels.length,
@@ -102,6 +102,10 @@ export function unitTests() {
       if (rowStep(size) > 1) assert.ok(rowStep(size) * size >= 14, `rows at ${size}`);
     }
     assert.equal(columnStep(turned, 12), 1, "up to 60 tokens every label is written");
+    const numbers = mapOf(letters.map((_, i) => String(i)));
+    assert.equal(axisLabel(words, words.rowLabels, 10, 2), `10 ${words.rowLabels[10]}`);
+    assert.equal(axisLabel(numbers, numbers.rowLabels, 10, 2), "10", "a label that is the position stands alone");
+    assert.equal(positionStep(numbers, 12), 0);
     const pairs = mapLayout(mapOf(letters.map((c) => c + c)));
     assert.ok(columnStep(pairs, 12) * 12 >= 17, "two letters need the room of two");
   });

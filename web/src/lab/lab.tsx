@@ -154,7 +154,8 @@ interface ResultProps {
 
 function Result({ name, r, dragging, width }: ResultProps) {
   const rows = r.rows.filter(judged);
-  const gap = rows.reduce((a, x) => Math.max(a, Math.abs(x.difference ?? 0)), 0);
+  // Of the others the size says nothing: they have standard errors, and units of their own.
+  const exact = rows.filter((x) => x.kind === "exact").map((x) => Math.abs(x.difference ?? 0));
   const agreeing = rows.filter((x) => x.agrees).length;
   const timed = r.rows.length - rows.length;
   return (
@@ -177,7 +178,8 @@ function Result({ name, r, dragging, width }: ResultProps) {
         ),
       )}
       <p class="caption">
-        {agreeing} of {rows.length} predictions agree with the measurement; the largest difference is {numberText(gap)}.
+        {agreeing} of {rows.length} predictions agree with the measurement
+        {exact.length > 0 && `; the exact ones differ by at most ${numberText(Math.max(...exact))}`}.
         {timed > 0 && ` ${timed} more come from a stopwatch.`}
       </p>
       <details open={r.rows.length <= 12}>

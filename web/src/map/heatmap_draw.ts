@@ -19,9 +19,10 @@ export interface MapLayout {
   wide: number; // letters of upright column labels, but for the few that are cut
 }
 
-/** An axis this long shows positions beside its tokens. */
-const longAxis = 20;
-const digits = (m: Matrix, n: number) => (n > longAxis ? String((n - 1) * (m.pool ?? 1)).length + 1 : 0);
+/** A long axis shows positions beside its tokens, unless they are what it is labelled with. */
+const placed = (labels: string[]): boolean => labels.length > 20 && labels.some((t, i) => t !== String(i));
+const digits = (m: Matrix, labels: string[]) =>
+  placed(labels) ? String((labels.length - 1) * (m.pool ?? 1)).length + 1 : 0;
 
 const uprightChars = 2;
 const fewLong = 1 / 20; // of the columns: so many long labels are cut rather than that all are turned
@@ -30,10 +31,10 @@ export function mapLayout(m: Matrix): MapLayout {
   const lengths = (labels: string[]) => labels.map((t) => Math.min(mostChars, Array.from(shown(t)).length));
   const longest = (labels: string[]) => lengths(labels).reduce((a, n) => Math.max(a, n), 1);
   const turned = lengths(m.colLabels).filter((n) => n > uprightChars).length > fewLong * m.cols;
-  const across = longest(m.colLabels) + digits(m, m.cols);
+  const across = longest(m.colLabels) + digits(m, m.colLabels);
   return {
-    left: Math.ceil((longest(m.rowLabels) + digits(m, m.rows)) * charWidth) + 32,
-    top: turned ? Math.ceil(across * charWidth * 0.87) + 34 : digits(m, m.cols) ? 56 : 42,
+    left: Math.ceil((longest(m.rowLabels) + digits(m, m.rowLabels)) * charWidth) + 32,
+    top: turned ? Math.ceil(across * charWidth * 0.87) + 34 : digits(m, m.colLabels) ? 56 : 42,
     right: turned ? Math.ceil(across * charWidth * 0.5) + 8 : 8,
     turned,
     wide: lengths(m.colLabels).reduce((a, n) => (n > uprightChars ? a : Math.max(a, n)), 1),
@@ -58,8 +59,9 @@ export const labelText = (token: string): string => shorten(shown(token), mostCh
 
 /** A token's label, with its position now and then on a long axis, and always where labels are left out. */
 export function axisLabel(m: Matrix, labels: string[], i: number, every: number): string {
-  const placed = labels.length > longAxis && (every > 1 || i % 10 === 0);
-  return placed ? `${i * (m.pool ?? 1)} ${labelText(labels[i])}` : labelText(labels[i]);
+  return placed(labels) && (every > 1 || i % 10 === 0)
+    ? `${i * (m.pool ?? 1)} ${labelText(labels[i])}`
+    : labelText(labels[i]);
 }
 
 /** A column's label: with its position where it is turned, cut to the room it has where it is upright. */
@@ -71,8 +73,8 @@ export function columnLabel(m: Matrix, layout: MapLayout, j: number, size: numbe
 
 /** Columns above whose upright labels the position is written: every 10th, 20th, 50th, …, as there is room. */
 export function positionStep(m: Matrix, size: number): number {
-  if (m.cols <= longAxis) return 0;
-  const wide = charWidth * digits(m, m.cols) + 4;
+  if (!placed(m.colLabels)) return 0;
+  const wide = charWidth * digits(m, m.colLabels) + 4;
   return [10, 20, 50, 100, 200, 500].find((n) => n * size >= wide) ?? 1000;
 }
 
