@@ -68,10 +68,11 @@ void draw_variances(Result& r, const NoisyLookup& base, const std::vector<const 
   const char* const names[] = {"one head", "heads μ_a ± μ_b", "two heads", "two heads, lengths > 0"};
   const Heads* const designs[] = {&kOne, &kWrong, &kTwo, &kTwo};
   const int colors[] = {1, 2, 0, 3};
+  constexpr double kLeast = 1e-6;
   Plot plot{.title = "Variance of the output: two heads against one",
             .caption = "Only k_a noisy. Lines: predicted; dots: measured, with three standard errors.",
             .x = Axis{.title = "variance s² of the length of k_a"},
-            .y = Axis{.title = "variance of the output", .log = true, .low = 1e-6, .high = 1.0}};
+            .y = Axis{.title = "variance of the output", .log = true, .low = kLeast, .high = 1.0}};
   for (size_t i = 0; i < 4; ++i) {
     Series line{.name = names[i], .color = colors[i]};
     for (int k = 2; k <= 40; ++k) {
@@ -79,8 +80,10 @@ void draw_variances(Result& r, const NoisyLookup& base, const std::vector<const 
       n.heads = *designs[i];
       n.variance_a = base.variance_a * k / 40.0;
       const SplitMoments p = predicted_moments(n);
+      const double variance = i < 3 ? p.all.variance : p.positive.variance;
+      if (variance < kLeast) continue;  // below the picture
       line.x.push_back(n.variance_a);
-      line.y.push_back(std::max(1e-6, i < 3 ? p.all.variance : p.positive.variance));
+      line.y.push_back(variance);
     }
     plot.series.push_back(line);
     const MeasuredMoments& m = measured[i]->measured;

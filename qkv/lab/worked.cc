@@ -125,8 +125,9 @@ Result run_worked(const Settings& set) {
     compare(r, "3. two heads", "Z", product(joined, kWo), linear(heads, tensor(turned(kWo)).to(DType::f32)));
   }
   r.note(
-      "X = [−2 1 .5; 1 1.5 −.5; −1.5 1 −.5; −2 −2.5 1.5], q = [−2 1 −1]; the weight matrices are in the source "
-      "of this experiment and in docs/LAB.md.");
+      "X = [−2 1 .5; 1 1.5 −.5; −1.5 1 −.5; −2 −2.5 1.5], q = [−2 1 −1]; one head: W_Q = [1 −1.5; 0 2; −.5 −1], "
+      "W_K = [−1.5 −1; 2.5 0; .5 −1], W_V = [1 2.5; −.5 −2; 0 −1]; two heads: the matrices of head 2 are all ones, and "
+      "W_O = [−1 1.5 2; 0 −1 −2; 1 −1.5 0; 2 0 1].");
   return r;
 }
 

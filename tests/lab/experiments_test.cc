@@ -131,6 +131,9 @@ TEST(Lab, TwoHeadsAreAtLeastTenTimesSteadierThanOne) {
   EXPECT_GE(find_row(r, "k_a noisy", "variance of one head / of two, lengths > 0").measured, 50);
   EXPECT_NEAR(find_row(r, "no noise", "heads μ_a ± μ_b: weight of v_a").measured, 0.75, 1e-6);
   EXPECT_NO_THROW(find_row(r, "all keys noisy", "variance of one head / of two"));
+  for (const Series& s : std::get<Plot>(r.pictures[1]).series) {
+    for (const double y : s.y) EXPECT_GT(y, 1e-6) << s.name << " is drawn at the floor of the picture, not where it is";
+  }
 }
 
 TEST(Lab, FirstOrderErrorShrinksAsTheSquareOfTheStep) {
