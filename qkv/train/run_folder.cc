@@ -63,14 +63,18 @@ std::vector<std::string> asset_names(const std::string& folder) {
   return names;
 }
 
-/// "" for nothing there or an empty folder, otherwise what is in the way.
+/// "" for nothing there or an empty folder, otherwise what is in the way and what to do.
 std::string in_the_way(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return "";
-  if (!fs::is_directory(status)) return "it is a file";
-  if (fs::exists(path + "/config.json", error)) return "it holds a run";
-  return fs::is_empty(path, error) && !error ? "" : "the folder is not empty";
+  if (!fs::is_directory(status)) return "it is a file; choose another --out";
+  const FolderRow& holds = row_of(folder_kind(path));
+  if (*holds.command != 0) {
+    return std::string("it holds a ") + holds.name + "; continue it with 'qkv " + holds.command + " --resume " + path +
+           "' or choose another --out";
+  }
+  return fs::is_empty(path, error) && !error ? "" : "the folder is not empty; choose another --out";
 }
 
 [[noreturn]] void refuse_taken(const std::string& path) {
@@ -128,9 +132,7 @@ void RunFolder::refuse_existing(const std::string& path) {
   remove_leftovers(path);  // of a process that was killed as it began here
   const std::string obstacle = in_the_way(path);
   if (obstacle.empty()) return;
-  throw IoError("cannot start a run in " + path + ": " + obstacle +
-                (obstacle == "it holds a run" ? "; continue it with --resume " + path + " or choose another --out"
-                                              : "; choose another --out"));
+  throw IoError("cannot start a run in " + path + ": " + obstacle);
 }
 
 RunFolder RunFolder::open(const std::string& path, FindTask find) {

@@ -146,7 +146,7 @@ TEST_F(Trained, ResumingWhatIsFinished) {
   expect_refused({"train", "translate", "--resume", run()}, 2, "is of task 'reverse', not 'translate'");
   expect_refused({"train", "--resume", run(), "--hidden", "32"}, 2, "--hidden cannot change when a run is resumed");
   expect_refused({"train", "--resume", run(), "--out", run()}, 2, "cannot be combined");
-  expect_refused({"train", "reverse", "--out", run()}, 1, "continue it with --resume " + run());
+  expect_refused({"train", "reverse", "--out", run()}, 1, "continue it with 'qkv train --resume " + run());
   expect_refused({"eval", *folder_ / "nowhere"}, 1, "no run in");
   expect_refused({"eval", run(), "--weights", "worst"}, 2, "available: best, last, ");
 }

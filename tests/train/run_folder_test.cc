@@ -16,6 +16,7 @@
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
 #include "qkv/io/parameters_file.h"
+#include "qkv/train/run_tree.h"
 #include "qkv/train/session.h"
 #include "qkv/train/trainer.h"
 #include "train/tiny_task.h"
@@ -92,8 +93,13 @@ TEST(RunFolder, KeepsTheLastAndTheBest) {
 TEST(RunFolder, RefusesToOverwrite) {
   Finished f;
   EXPECT_EQ(message_of<IoError>([&] { RunFolder::create(f.path, tiny_spec(), f.settings, f.task); }),
-            "cannot start a run in " + f.path + ": it holds a run; continue it with --resume " + f.path +
-                " or choose another --out");
+            "cannot start a run in " + f.path + ": it holds a run; continue it with 'qkv train --resume " + f.path +
+                "' or choose another --out");
+  const TempFolder study;
+  write_file_atomic(study / kStudyRecord, std::string_view("{}"));
+  EXPECT_EQ(message_of<IoError>([&] { RunFolder::create(study.path(), tiny_spec(), f.settings, f.task); }),
+            "cannot start a run in " + study.path() + ": it holds a study; continue it with 'qkv study --resume " +
+                study.path() + "' or choose another --out");
   const TempFolder other;
   write_file_atomic(other / "letter.txt", std::string_view("dear"));
   EXPECT_EQ(message_of<IoError>([&] { RunFolder::create(other.path(), tiny_spec(), f.settings, f.task); }),
