@@ -110,6 +110,28 @@ export function unitTests() {
     assert.ok(columnStep(pairs, 12) * 12 >= 17, "two letters need the room of two");
   });
 
+  test("labels that are left out: the others stand below their positions; numbers are their own positions", async () => {
+    globalThis.matchMedia ??= () => ({ matches: false, addEventListener: () => {} });
+    globalThis.localStorage ??= { getItem: () => null };
+    const { axisLabel, labelledColumns, mapLayout, positionStep } = await load("map/heatmap_draw");
+    const mapOf = (labels) => ({
+      rows: 250,
+      cols: 250,
+      values: new Float32Array(0),
+      rowLabels: labels,
+      colLabels: labels,
+    });
+    const text = mapOf(Array.from("abcdabdcbacd".repeat(21)).slice(0, 250));
+    for (const size of [1.5, 2.5, 4, 8])
+      assert.equal(labelledColumns(text, mapLayout(text), size), positionStep(text, size), String(size));
+    assert.equal(labelledColumns(text, mapLayout(text), 12), 1);
+    assert.equal(axisLabel(text, text.rowLabels, 20, 5), "20 b");
+    const numbers = mapOf(Array.from({ length: 250 }, (_, i) => String(i)));
+    assert.equal(axisLabel(numbers, numbers.rowLabels, 20, 5), "20");
+    assert.equal(positionStep(numbers, 4), 0);
+    assert.ok(mapLayout(numbers).left < mapLayout(text).left + 2 * 7.3);
+  });
+
   test("the address: letters of old links name the same things, and come back as they were", async () => {
     Object.assign(globalThis, { location: { hash: "" }, addEventListener: () => {} });
     const { parseHash, toHash } = await load("state");

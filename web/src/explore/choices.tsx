@@ -11,7 +11,7 @@ const scales: [State["scale"], string][] = [
   ["row", "colours by row"],
   ["lift", "relative to uniform"],
 ];
-/** The same beside three other menus on a phone; the legend below the map says the rest. */
+/** The same beside two or three other menus on a phone; the legend below the map says the rest. */
 const shortScales: typeof scales = [
   ["largest", "largest"],
   ["abs", "0 to 1"],
@@ -69,7 +69,7 @@ export function Choices({ t, site, tab }: { t: Trace; site: Site; tab: State["ta
           id="scale"
           label="Scale of the colours"
           value={scale}
-          options={narrow && site.layers > 1 && site.heads > 1 ? shortScales : scales}
+          options={narrow && (site.layers > 1 || site.heads > 1) ? shortScales : scales}
           onChange={(v) => update({ scale: v })}
         />
       )}

@@ -31,10 +31,10 @@ const tabs = {
 } as const;
 export type Tab = keyof typeof tabs;
 
-/** A picture has patches, but no steps; a mean of heads has no queries and keys. */
+/** A picture has patches, but no steps; a mean of heads has no heads, queries and keys. */
 function tabsOf(t: Trace, site: Site | undefined): Tab[] {
   if (!site) return [];
-  const without = [t.picture ? "steps" : "picture", site.scores ? "" : "cell"];
+  const without = [t.picture ? "steps" : "picture", site.scores ? "" : "cell", isMean(site) ? "heads" : ""];
   return (Object.keys(tabs) as Tab[]).filter((tab) => !without.includes(tab));
 }
 

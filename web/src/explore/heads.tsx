@@ -43,7 +43,9 @@ function sentence(figures: Figures): string {
   const sharp = heads.reduce((a, b) => (b.value < a.value ? b : a));
   const soft = heads.reduce((a, b) => (b.value > a.value ? b : a));
   const name = (d: Dot) => `layer ${d.layer} head ${d.head} (entropy ${spread(d.value)})`;
-  if (sharp.layer === soft.layer && sharp.head === soft.head) return `The only head is ${name(sharp)}.`;
+  if (heads.length === 1) return `The only head is ${name(sharp)}.`;
+  if (spread(sharp.value) === spread(soft.value))
+    return `All heads look about as widely: entropy ${spread(soft.value)}.`;
   return `The sharpest head is ${name(sharp)}, the most even one ${name(soft)}.`;
 }
 

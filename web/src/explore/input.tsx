@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { getJson, type Picture, type Run } from "../api";
 import { narrow } from "../device";
 import { useAnswer } from "../hooks";
-import { shorten, shown } from "../map/tokens";
+import { shorten, shownOutput } from "../map/tokens";
 import { grouped, nameIn } from "../runs";
 import { Select } from "../select";
 import { current, state, update } from "../state";
@@ -230,7 +230,7 @@ export function InputPanel({ runs }: { runs: Run[] }) {
       {run?.recorded ? <RecordedNote /> : <InputForm />}
       {trace.value && (
         <p class="output">
-          Output <output id="output">{shown(trace.value.output)}</output>
+          Output <output id="output">{shownOutput(trace.value.output)}</output>
         </p>
       )}
       {trace.value?.notice && (

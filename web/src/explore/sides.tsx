@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Trace } from "../api";
 import { type Ends, type Matrix, sharedEnds } from "../map/matrix";
-import { shown } from "../map/tokens";
+import { shownOutput } from "../map/tokens";
 import { state, update } from "../state";
 import { beside, type Failure, failure, trace } from "../trace";
 import { Controls, chosenSite, Look, type Tab } from "./explore";
@@ -28,7 +28,7 @@ function Pane({ run, t, problem, tab, onMap, shared }: PaneProps) {
       {t && !problem && (
         <>
           <p class="output">
-            Output <output>{shown(t.output)}</output>
+            Output <output>{shownOutput(t.output)}</output>
           </p>
           {t.notice && <p class="caption">{t.notice}</p>}
           <Look t={t} site={chosenSite(t)} tab={tab} onMap={onMap} shared={shared} />

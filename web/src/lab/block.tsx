@@ -141,7 +141,7 @@ export function BlockView({ fail }: { fail: (e: ApiError) => void }) {
     exporting.value = {
       title,
       caption: s.note,
-      svg: (bare) => mapSvg(bare ? "" : title, matrixOf(s), "centered"),
+      svg: (bare) => mapSvg(bare ? "" : title, matrixOf(s), "centered", bare ? "" : s.note),
       csv: () => blockCsv(block),
     };
   }, [block, at]);

@@ -6,7 +6,7 @@ import { type Experiment, getJson, type LabResult, type LabRow } from "../api";
 import { useAnswer, useWidth } from "../hooks";
 import { csv } from "../save/csv";
 import { exporting } from "../save/files";
-import { chartsSvg, figuresSvg } from "../save/svg";
+import { figuresSvg, stackedSvg } from "../save/svg";
 import { Select } from "../select";
 import { state, update } from "../state";
 import { BlockView, blockExperiment } from "./block";
@@ -27,9 +27,8 @@ function numberText(v: number | null): string {
 
 function resultSvg(name: string, r: LabResult, box: HTMLElement, bare = false): string {
   const charts = Array.from(box.querySelectorAll<SVGSVGElement>(".lab-figure .chart svg"));
-  if (charts.length) return figuresSvg(`${name}: ${r.claim}`, charts, bare);
   const maps = r.pictures.flatMap((p) => (p.type === "maps" ? p.maps : []));
-  return maps.length ? labMapSvg(maps[0]) : chartsSvg(r.claim, []);
+  return stackedSvg([figuresSvg(`${name}: ${r.claim}`, charts, bare), ...maps.map(labMapSvg)]);
 }
 
 // Rows from a stopwatch are shown and not judged.
@@ -152,12 +151,25 @@ interface ResultProps {
   width: number;
 }
 
+/** "40 of 40 predictions agree with the measurement; exact ones differ by 1e-8 at most, sampled ones by 2.3 standard
+ *  errors": differences of rows of other kinds depend on their units, so the table alone has them. */
+function agreement(rows: LabRow[]): string {
+  const largest = (kind: string, of: (r: LabRow) => number) =>
+    rows.filter((r) => r.kind === kind).reduce((a: number | null, r) => Math.max(a ?? 0, Math.abs(of(r))), null);
+  const exact = largest("exact", (r) => r.difference ?? 0);
+  const sampled = largest("sampled", (r) => (r.difference ?? 0) / (r.standard_error || 1));
+  const parts = [
+    exact === null ? "" : `exact ones differ by ${numberText(exact)} at most`,
+    sampled === null ? "" : `sampled ones by ${sampled.toFixed(1)} standard errors at most`,
+  ].filter((p) => p);
+  const checked = rows.filter(judged);
+  const agreeing = checked.filter((r) => r.agrees).length;
+  const timed = rows.length - checked.length;
+  const clock = timed > 0 ? ` ${timed} more come from a stopwatch.` : "";
+  return `${[`${agreeing} of ${checked.length} predictions agree with the measurement`, parts.join(", ")].filter((p) => p).join("; ")}.${clock}`;
+}
+
 function Result({ name, r, dragging, width }: ResultProps) {
-  const rows = r.rows.filter(judged);
-  // Of the others the size says nothing: they have standard errors, and units of their own.
-  const exact = rows.filter((x) => x.kind === "exact").map((x) => Math.abs(x.difference ?? 0));
-  const agreeing = rows.filter((x) => x.agrees).length;
-  const timed = r.rows.length - rows.length;
   return (
     <>
       <h2 class="claim">
@@ -177,10 +189,8 @@ function Result({ name, r, dragging, width }: ResultProps) {
           <LabMapsView key={`${name}${i}`} p={p} width={width} />
         ),
       )}
-      <p class="caption">
-        {agreeing} of {rows.length} predictions agree with the measurement
-        {exact.length > 0 && `; the exact ones differ by at most ${numberText(Math.max(...exact))}`}.
-        {timed > 0 && ` ${timed} more come from a stopwatch.`}
+      <p class="caption" id="agreement">
+        {agreement(r.rows)}
       </p>
       <details open={r.rows.length <= 12}>
         <summary>The numbers</summary>

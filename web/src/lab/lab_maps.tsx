@@ -4,6 +4,7 @@ import type { LabMap, LabMaps } from "../api";
 import { sharpContext } from "../canvas";
 import { chosenTheme, isDark, type Scale, systemDark } from "../colors";
 import { drawMap, mapLayout, mapSize } from "../map/heatmap_draw";
+import { coloursOf } from "../map/legend";
 import type { Matrix } from "../map/matrix";
 import { Tiles } from "../map/tiles";
 import { mapSvg } from "../save/map_svg";
@@ -28,7 +29,10 @@ function scaleOf(m: LabMap): Scale {
   return m.low >= 0 && m.high <= 1.0001 ? "abs" : "auto";
 }
 
-export const labMapSvg = (m: LabMap): string => mapSvg(m.title, matrixOf(m), scaleOf(m));
+export function labMapSvg(map: LabMap): string {
+  const [m, scale] = [matrixOf(map), scaleOf(map)];
+  return mapSvg(map.title, m, scale, coloursOf(m, scale));
+}
 
 function SmallMap({ map, width }: { map: LabMap; width: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -19,10 +19,11 @@ export interface MapLayout {
   wide: number; // letters of upright column labels, but for the few that are cut
 }
 
-/** A long axis shows positions beside its tokens, unless they are what it is labelled with. */
-const placed = (labels: string[]): boolean => labels.length > 20 && labels.some((t, i) => t !== String(i));
+const longAxis = 20;
+/** A long axis shows positions beside its tokens, unless they are its positions already. */
+const isPlaced = (labels: string[]): boolean => labels.length > longAxis && labels.some((t, i) => t !== String(i));
 const digits = (m: Matrix, labels: string[]) =>
-  placed(labels) ? String((labels.length - 1) * (m.pool ?? 1)).length + 1 : 0;
+  isPlaced(labels) ? String((labels.length - 1) * (m.pool ?? 1)).length + 1 : 0;
 
 const uprightChars = 2;
 const fewLong = 1 / 20; // of the columns: so many long labels are cut rather than that all are turned
@@ -55,13 +56,18 @@ export function columnStep({ turned, wide }: MapLayout, size: number): number {
   const room = wide > 1 ? wide * charWidth + 3 : 11;
   return stepWith(size, room, room);
 }
+/** The columns that get a label. Where some are left out, upright ones stand below their positions: those that have room
+ *  would read as the text. */
+export function labelledColumns(m: Matrix, layout: MapLayout, size: number): number {
+  const step = columnStep(layout, size);
+  return step > 1 && !layout.turned ? Math.max(step, positionStep(m, size)) : step;
+}
 export const labelText = (token: string): string => shorten(shown(token), mostChars);
 
 /** A token's label, with its position now and then on a long axis, and always where labels are left out. */
 export function axisLabel(m: Matrix, labels: string[], i: number, every: number): string {
-  return placed(labels) && (every > 1 || i % 10 === 0)
-    ? `${i * (m.pool ?? 1)} ${labelText(labels[i])}`
-    : labelText(labels[i]);
+  const placed = (every > 1 || i % 10 === 0) && isPlaced(labels);
+  return placed ? `${i * (m.pool ?? 1)} ${labelText(labels[i])}` : labelText(labels[i]);
 }
 
 /** A column's label: with its position where it is turned, cut to the room it has where it is upright. */
@@ -73,7 +79,7 @@ export function columnLabel(m: Matrix, layout: MapLayout, j: number, size: numbe
 
 /** Columns above whose upright labels the position is written: every 10th, 20th, 50th, …, as there is room. */
 export function positionStep(m: Matrix, size: number): number {
-  if (!placed(m.colLabels)) return 0;
+  if (!isPlaced(m.colLabels)) return 0;
   const wide = charWidth * digits(m, m.colLabels) + 4;
   return [10, 20, 50, 100, 200, 500].find((n) => n * size >= wide) ?? 1000;
 }
@@ -224,7 +230,7 @@ function drawColumnLabel(c: Context, { tiles, layout, size, left }: Look, j: num
 
 function drawColumnLabels(c: Context, look: Look, cols: Span): void {
   const { tiles, layout, size, cursor } = look;
-  const every = columnStep(layout, size);
+  const every = labelledColumns(tiles.m, layout, size);
   // Turned labels lean over each other.
   c.font = `${Math.min(12, layout.turned ? 0.85 * size * every : size * every)}px ${mapFont}`;
   for (let j = cols[0]; j < cols[1]; j++) if (j % every === 0) drawColumnLabel(c, look, j, false);

@@ -31,6 +31,9 @@ function ends(m: Matrix, scale: Scale): [string, string] {
   }
 }
 
+/** What a saved picture, which has no legend, says of its colours. */
+export const coloursOf = (m: Matrix, scale: Scale): string => `Colours go from ${ends(m, scale).join(" to ")}.`;
+
 /** The other of the two scales from 0, one click away. */
 function Switch({ scale }: { scale: Scale }) {
   if (scale !== "largest" && scale !== "abs") return null;

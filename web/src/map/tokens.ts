@@ -7,6 +7,9 @@ export function shown(token: string): string {
   return visible.replace(/^ +$/g, (spaces) => "␣".repeat(spaces.length));
 }
 
+/** What a model wrote, which may be nothing. */
+export const shownOutput = (output: string): string => (output ? shown(output) : "(empty)");
+
 /** At most `most` letters, the middle left out. */
 export function shorten(text: string, most: number): string {
   const all = Array.from(text);

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import type { Trace } from "../api";
 import { freeCanvas } from "../canvas";
 import type { Scale } from "../colors";
+import { coloursOf } from "../map/legend";
 import { caption, type Matrix } from "../map/matrix";
 import { aboutTrace, trace } from "../trace";
 import { matrixCsv } from "./csv";
@@ -26,13 +27,12 @@ export function exportTrace(t: Trace, e: Exportable): void {
   if (trace.value?.id === t.id) exporting.value = { ...e, about: aboutTrace(t) };
 }
 
-export const mapExport = (title: string, m: Matrix, scale: Scale): Exportable => ({
-  title,
-  caption: caption(m),
-  svg: (bare) => mapSvg(title, m, scale, bare),
-  csv: () => matrixCsv(m),
-  map: m,
-});
+export function mapExport(title: string, m: Matrix, scale: Scale): Exportable {
+  const said = scale === "centered" ? "" : `${caption(m)} `; // differences are no weights
+  const text = said + coloursOf(m, scale);
+  const svg = (bare = false) => mapSvg(bare ? "" : title, m, scale, bare ? "" : text);
+  return { title, caption: text, svg, csv: () => matrixCsv(m), map: m };
+}
 
 export function save(name: string, data: Blob): void {
   const link = document.createElement("a");

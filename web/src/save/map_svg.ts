@@ -4,14 +4,14 @@ import {
   axisLabel,
   cellText,
   columnLabel,
-  columnStep,
   hasText,
+  labelledColumns,
   type MapLayout,
   mapLayout,
   positionStep,
   rowStep,
 } from "../map/heatmap_draw";
-import { caption, cell, type Matrix } from "../map/matrix";
+import type { Matrix } from "../map/matrix";
 import { Tiles } from "../map/tiles";
 import { escapeMarkup, svgText, titled } from "./svg";
 
@@ -51,7 +51,7 @@ function labelsSvg(m: Matrix, { left, top, size }: Place, layout: MapLayout): st
       svgText(left - 7, top + (i + 0.5) * size, axisLabel(m, m.rowLabels, i, every), `text-anchor="end" ${central}`),
     );
   });
-  for (let j = 0; j < m.cols; j += columnStep(layout, size)) {
+  for (let j = 0; j < m.cols; j += labelledColumns(m, layout, size)) {
     const x = left + (j + 0.5) * size;
     const y = top - 8;
     out.push(
@@ -72,19 +72,18 @@ function labelsSvg(m: Matrix, { left, top, size }: Place, layout: MapLayout): st
 /** The numbers of a small map, in its cells. */
 function numbersSvg(m: Matrix, tiles: Tiles, { left, top, size }: Place): string {
   if (m.cols > 24 || m.rows > 24 || size < 24) return "";
-  const out: string[] = [];
-  for (let i = 0; i < m.rows; i++) {
-    for (let j = 0; j < m.cols; j++) {
-      const v = cell(m, i, j);
-      if (!hasText(v)) continue;
-      const look = `font-size="9" text-anchor="middle" ${central} fill="${tiles.ink(i, j)}"`;
-      out.push(svgText(left + (j + 0.5) * size, top + (i + 0.5) * size, cellText(v), look));
-    }
-  }
-  return out.join("");
+  const all = Array.from(m.values, (v) => (hasText(v) ? cellText(v) : ""));
+  const font = all.some((text) => text.length > 4) ? 7.5 : 9; // so that the longest fits its cell
+  const number = (text: string, k: number): string => {
+    const [i, j] = [Math.floor(k / m.cols), k % m.cols];
+    const look = `font-size="${font}" text-anchor="middle" ${central} fill="${tiles.ink(i, j)}"`;
+    return text && svgText(left + (j + 0.5) * size, top + (i + 0.5) * size, text, look);
+  };
+  return all.map(number).join("");
 }
 
-export function mapSvg(title: string, m: Matrix, scale: Scale, bare = false): string {
+/** A map under its title and over a note on it; both are "" where they stand elsewhere. */
+export function mapSvg(title: string, m: Matrix, scale: Scale, note: string): string {
   const layout = mapLayout(m);
   const size = Math.max(2, Math.min(24, Math.floor(1600 / Math.max(m.rows, m.cols))));
   const place: Place = { left: layout.left + 8, top: layout.top, size };
@@ -92,5 +91,5 @@ export function mapSvg(title: string, m: Matrix, scale: Scale, bare = false): st
   const tiles = new Tiles(m, scale);
   const body = cellsSvg(m, tiles, place) + labelsSvg(m, place, layout) + numbersSvg(m, tiles, place);
   const height = place.top + m.rows * size + 4;
-  return titled(bare ? "" : title, { width, height }, body, bare ? "" : caption(m));
+  return titled(title, { width, height }, body, note);
 }

@@ -43,7 +43,7 @@ export function svgOf(width: number, height: number, body: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} ${font}>${paper}${body}</svg>`;
 }
 
-/** What a legend says, with its sub- and superscripts smaller and moved. */
+/** What a legend or a chart's name says, with its sub- and superscripts smaller and moved. */
 function legendText(node: Node): string {
   if (!(node instanceof Element)) return escapeMarkup(node.textContent ?? "");
   const inner = Array.from(node.childNodes, legendText).join("");
@@ -71,7 +71,7 @@ function legendSvg(legend: Element | null, width: number, top: number): { markup
 /** The page's charts, one below the other, each over its legend. */
 export function chartsSvg(
   title: string,
-  boxes: { label: string; svg: SVGSVGElement; legend: Element | null }[],
+  boxes: { label: string /* markup */; svg: SVGSVGElement; legend: Element | null }[],
   bare = false,
 ): string {
   let y = 0;
@@ -80,7 +80,7 @@ export function chartsSvg(
   for (const { label, svg, legend } of boxes) {
     const copy = svg.cloneNode(true) as SVGSVGElement;
     if (label) {
-      parts.push(svgText(8, y + 14, label));
+      parts.push(`<text x="8" y="${y + 14}">${label}</text>`);
       y += 20;
     }
     copy.setAttribute("x", "0");
@@ -97,13 +97,27 @@ export function chartsSvg(
   return titled(bare ? "" : title, { width, height: y }, parts.join(""));
 }
 
+/** Pictures, one below the other. */
+export function stackedSvg(pictures: string[]): string {
+  let [width, height] = [0, 0];
+  const parts = pictures.map((svg) => {
+    const [, w, h] = /width="([\d.]+)" height="([\d.]+)"/.exec(svg)!;
+    const part = `<g transform="translate(0 ${height})">${svg}</g>`;
+    width = Math.max(width, Number(w));
+    height += Number(h);
+    return part;
+  });
+  return pictures.length === 1 ? pictures[0] : svgOf(width, height, parts.join(""));
+}
+
 /** The charts of figures, each under its caption. */
 export const figuresSvg = (title: string, charts: SVGSVGElement[], bare = false): string =>
   chartsSvg(
     title,
     charts.map((svg) => {
       const figure = svg.closest("figure");
-      const label = figure?.querySelector("figcaption")?.textContent ?? "";
+      const name = figure?.querySelector("figcaption");
+      const label = name ? legendText(name) : "";
       return { label, svg, legend: figure?.querySelector(".legend") ?? null };
     }),
     bare,

@@ -75,20 +75,24 @@ const axes: [State["axis"], string, string][] = [
   ["seconds", "seconds", "seconds"],
 ];
 
-function options(metric: string, name: string, width: number, marks: Plot.Markish[]): Plot.PlotOptions {
+/** One value alone stands in the middle of its axis: from nothing else an axis gets no readable ticks. */
+const around = (values: number[]): { domain?: [number, number] } =>
+  values.length > 0 && values[0] > 0 && values.every((v) => v === values[0]) ? { domain: [0, 2 * values[0]] } : {};
+
+function options(metric: string, name: string, width: number, shown: Shown, marks: Plot.Markish[]): Plot.PlotOptions {
   const { logarithmic, axis } = state.value;
   const share = metric.startsWith("validation") && /accuracy|match/.test(metric) && !logarithmic;
   return {
     height: Math.min(420, Math.max(220, width * 0.6)),
     marginLeft: 56,
     marginBottom: 36,
-    x: { label: axes.find(([name]) => name === axis)![2], grid: true },
+    x: { label: axes.find(([name]) => name === axis)![2], grid: true, ...around(shown.raw.map((d) => d.x)) },
     y: {
       label: name,
       grid: true,
       nice: true,
       type: logarithmic ? "log" : "linear",
-      ...(share ? { domain: [0, 1] } : {}),
+      ...(share ? { domain: [0, 1] } : logarithmic ? {} : around(shown.raw.map((d) => d.value))),
     },
     marks,
   };
@@ -152,7 +156,7 @@ export function CurvesView({ chosen: list, metrics, metric, mark, main }: Props)
       <Chart
         label={title}
         deps={[curves.value, metric, logarithmic, axis, halfLife, chosen.join(), here]}
-        options={(width) => options(metric, name, width, marksOf(shown, smoothed, here))}
+        options={(width) => options(metric, name, width, shown, marksOf(shown, smoothed, here))}
       />
       {chosen.length > 1 && (
         <p class="legend">

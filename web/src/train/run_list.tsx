@@ -10,7 +10,7 @@ import { update } from "../state";
 import { begin, fresh, NewTraining } from "./new_training";
 import { failure } from "./records";
 
-/** Each run keeps its colour as others come and go: it is given by the order in which the page first saw it. */
+/** Each run keeps its colour as others come and go: it is given when the run is first chosen. */
 const order: string[] = [];
 export function colorOf(id: string): string {
   if (!order.includes(id)) order.push(id);
@@ -94,7 +94,7 @@ function RunItem({ run, group, chosen }: { run: Run; group: string; chosen: stri
           checked={on}
           onChange={() => set(on ? others : [...chosen, run.id])}
         />
-        <span class="swatch" style={{ background: colorOf(run.id) }} /> {nameIn(group, run.id)}
+        <span class="swatch" style={{ background: on ? colorOf(run.id) : "transparent" }} /> {nameIn(group, run.id)}
       </label>
       {!run.error && (
         <button type="button" class="chip" aria-label={`Show ${run.id} only`} onClick={() => set([run.id])}>

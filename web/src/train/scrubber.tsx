@@ -85,7 +85,8 @@ export function Scrubber({ run }: { run: Run }) {
   }, [run.id, input, against, steps.length]);
   const changed = against && last?.map && look?.map ? difference(look.map.m, last.map.m) : null;
   const map = changed ?? look?.map?.m;
-  const title = look ? `${run.id} at step ${look.step}: “${shown(input)}”` : "";
+  const what = changed ? ", difference from the last" : "";
+  const title = look ? `${run.id} at step ${look.step}${what}: “${shown(input)}”` : "";
   const scale = changed ? "centered" : state.value.scale;
   const save = (kind: "svg" | "png" | "csv") => map && void saveAs(kind, mapExport(title, map, scale));
   return (
