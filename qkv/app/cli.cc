@@ -32,7 +32,8 @@ T parsed(const std::string& name, const std::string& word, const char* kind, T l
 
 bool is_word(const Option& option) { return option.name[0] != '-'; }
 
-/// What other programs call by a longer name: "--batch-size" is "batch" here, "--learning-rate" is "lr". Empty: none.
+/// What other programs call by a longer name: "--batch-size" is "batch" here, "--learning-rate" is "lr"; what the page
+/// calls a checkpoint are "weights". Empty: none.
 std::string other_name(const std::string& option, const std::vector<std::string>& names) {
   std::string words = option.substr(std::min(option.find_first_not_of('-'), option.size())), initials;
   std::replace(words.begin(), words.end(), '_', '-');
@@ -40,6 +41,7 @@ std::string other_name(const std::string& option, const std::vector<std::string>
   const auto known = [&](const std::string& word) {
     return std::find(names.begin(), names.end(), "--" + word) != names.end();
   };
+  if (words.starts_with("checkpoint") && known("weights")) return "weights";
   for (std::string word; std::getline(list, word, '-');) {
     if (known(word)) return word;
     if (!word.empty()) initials += word[0];

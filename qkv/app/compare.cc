@@ -138,6 +138,7 @@ bool read_options(CompareArguments& a, const Arguments& arguments) {
   cli.call("--attention", "A,B,C", "mechanisms to compare, with commas between them [" + usual + "]",
            [&a](const std::string& list) {
              a.options.mechanisms = comma_list(list);
+             if (a.options.mechanisms.empty()) throw ConfigError("--attention names no mechanism");
              for (const std::string& mechanism : a.options.mechanisms) {
                if (a.options.spec != nullptr) Settings(a.options.settings).set("attention", mechanism);
              }

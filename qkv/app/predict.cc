@@ -149,6 +149,7 @@ void answer_stdin(Task& task, const Answering& how) {
     first_line += static_cast<int64_t>(chunk.size());
     chunk.clear();
   };
+  if (::isatty(STDIN_FILENO) == 1) std::fprintf(stderr, "qkv: one input on each line; Ctrl-D ends\n");
   InputLines input;
   for (std::string line; input.next(line);) {
     chunk.push_back(std::move(line));

@@ -62,10 +62,13 @@ Metrics finished_figures(const std::string& path) {
   return metrics;
 }
 
+/// "transformer, multi-head, rotary"; a recurrent model has no positions to encode.
 std::string model_of(const Settings& settings) {
+  const bool recurrent = settings.has("model") && settings.get_text("model") == "rnn";
   std::string text;
   for (const char* name : {"model", "attention", "positions"}) {
-    if (settings.has(name)) text += (text.empty() ? "" : ", ") + settings.get_text(name);
+    if (settings.has(name) && !(recurrent && std::string_view(name) == "positions"))
+      text += (text.empty() ? "" : ", ") + settings.get_text(name);
   }
   return text;
 }

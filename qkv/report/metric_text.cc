@@ -2,6 +2,8 @@
 #include "qkv/report/metric_text.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <string_view>
 
 #include "qkv/figures/number.h"
@@ -10,6 +12,7 @@
 namespace qkv {
 
 std::string metric_label(const std::string& name) {
+  if (name == "bleu") return "BLEU";
   std::string label = name;
   std::replace(label.begin(), label.end(), '_', ' ');
   return label;
@@ -24,7 +27,10 @@ std::string metric_label(const std::string& name, const Settings& settings) {
 }
 
 std::string metric_text(const std::string& name, double value) {
-  return metric_kind(name).share ? format_share(value) : format_number(value);
+  if (name != "bleu") return metric_kind(name).share ? format_share(value) : format_number(value);
+  std::array<char, 32> text;
+  const int n = std::snprintf(text.data(), text.size(), "%.2f", value);
+  return {text.data(), static_cast<size_t>(n)};
 }
 
 }  // namespace qkv

@@ -35,6 +35,7 @@ TEST(Messages, WordsOfOtherProgramsAreUnderstood) {
   expect_refused({"train", "reverse", "--learning-rate", "0.1"}, 2, "(did you mean '--lr'?)");
   expect_refused({"train", "reverse", "--batch-size=3"}, 2, "(did you mean '--batch'?)");
   expect_refused({"train", "reverse", "--num_epochs", "3"}, 2, "(did you mean '--epochs'?)");
+  expect_refused({"map", "x", "--checkpoint", "5"}, 2, "(did you mean '--weights'?)");
   expect_refused({"reverse"}, 2, "'reverse' is a task: train a model of it with 'qkv train reverse'");
   expect_refused({"runs", "delete", "x"}, 2, "'delete' is not one of: list, rm, rename, add");
   EXPECT_EQ(run_program({"version"}).out, run_program({"--version"}).out);
@@ -45,6 +46,7 @@ TEST(Messages, WrongUsageNamesTheHelpThatListsTheOption) {
   expect_refused({"train", "--resume"}, 2, "--resume needs a value: --resume RUN; see 'qkv train --help'");
   expect_refused({"eval"}, 2, "see 'qkv eval --help'");
   expect_refused({"compare"}, 2, "see 'qkv compare --help'");
+  expect_refused({"compare", "reverse", "--attention", ""}, 2, "--attention names no mechanism");
   expect_refused({"study"}, 2, "see 'qkv study --help'");
   expect_refused({"site"}, 2, "see 'qkv site --help'");
 

@@ -72,6 +72,19 @@ TEST_F(Translator, EvaluatesTwoFilesWithTheSignature) {
   expect_refused({"eval", run(), "--beam", "0"}, 2, "--beam");
 }
 
+TEST_F(Translator, IsListedWithItsBleuAndWhatItsModelHas) {
+  const TempFolder root;
+  fs::copy(run(), root / "a", fs::copy_options::recursive);
+  fs::copy(run(), root / "b", fs::copy_options::recursive);
+  std::string config = read_text(root / "b/config.json");
+  const size_t at = config.find("\"transformer\"");
+  ASSERT_NE(at, std::string::npos);
+  write_file_atomic(root / "b/config.json", std::string_view(config.replace(at, 13, "\"rnn\"")));
+  const std::string list = run_program({"runs", "--root", root.path()}).out;
+  EXPECT_NE(list.find("transformer, multi-head, sinusoidal  BLEU 0.0"), std::string::npos) << list;
+  EXPECT_NE(list.find("rnn, multi-head   "), std::string::npos) << list;  // a recurrent model has no positions
+}
+
 TEST_F(Translator, APageOfEightMapsSaysWhyEachWasChosen) {
   const std::string page = *folder_ / "maps.html";
   const ProgramRun m = run_program({"map", run(), "--examples", "8", "--out", page});

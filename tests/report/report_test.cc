@@ -8,6 +8,7 @@
 
 #include "io/temp_folder.h"
 #include "qkv/base/error.h"
+#include "qkv/report/metric_text.h"
 #include "qkv/view/heatmap.h"
 #include "qkv/view/plot.h"
 #include "qkv/view/progress.h"
@@ -19,6 +20,13 @@ namespace {
 
 using testing::message_of;
 using testing::TempFolder;
+
+TEST(Figures, AreWrittenAsPeopleWriteThem) {
+  EXPECT_EQ(metric_label("exact_match"), "exact match");
+  EXPECT_EQ(metric_label("bleu") + " " + metric_text("bleu", 8.2849), "BLEU 8.28");
+  EXPECT_EQ(metric_text("accuracy", 0.9915), "99.15%");
+  EXPECT_EQ(metric_text("loss", 0.123456), "0.1235");
+}
 
 TEST(Table, AlignsByColumn) {
   const Table table{.header = {"name", "n"}, .rows = {{"日本", "5"}, {"abc", "-12.5"}, {"x"}}};
