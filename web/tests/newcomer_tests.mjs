@@ -307,10 +307,7 @@ export function newcomerTests(site) {
     const { page, close } = await open(site.browser, site.url, { hash });
     await ready(page, ".lab .picture");
     const text = await page.textContent(".lab .picture");
-    assert.match(
-      text,
-      /12 of 12 predictions agree.*; exact ones differ by 0 at most\. 5 more come from a stopwatch\./,
-    );
+    assert.match(text, /12 of 12 predictions agree.*; exact ones differ by 0 at most\. 5 more come from a stopwatch\./);
     const marks = await page.$$eval(".lab-table tbody td:last-child", (all) => all.map((td) => td.textContent.trim()));
     assert.equal(marks.filter((m) => m === "✓ exact").length, 12);
     assert.equal(marks.filter((m) => m === "stopwatch").length, 5);
