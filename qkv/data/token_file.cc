@@ -17,6 +17,7 @@
 #include "qkv/base/parallel.h"
 #include "qkv/data/preparation.h"
 #include "qkv/io/checksum.h"
+#include "qkv/io/fd.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -71,19 +72,14 @@ struct Footer {
 class MakersLock {
  public:
   explicit MakersLock(const std::string& text) : fd_(::open(text.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0 || ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    if (fd_.get() < 0 || ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
     tell_note("waiting for another process, which makes the tokens of " + text);
-    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    while (::flock(fd_.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
   }
-  ~MakersLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  MakersLock(const MakersLock&) = delete;
-  MakersLock& operator=(const MakersLock&) = delete;
 
  private:
-  int fd_;
+  Fd fd_;
 };
 
 /// What is wrong with a token file; "" when nothing is.

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "qkv/base/error.h"
+#include "qkv/io/fd.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -20,27 +21,19 @@ class FileSource final : public ByteSource {
  public:
   explicit FileSource(const std::string& path)
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-    if (fd_ < 0) fail(std::generic_category().message(errno));
-    try {
-      state_ = state();
-      if (!S_ISREG(state_.st_mode)) fail("it is not a file");
-      // Reading takes little memory, but a time that grows with the file.
-      check_file_size(path, size(), limit_within_budget(std::numeric_limits<uint64_t>::max(), 4));
-    } catch (...) {
-      ::close(fd_);  // no destructor runs
-      throw;
-    }
+    if (fd_.get() < 0) fail(std::generic_category().message(errno));
+    state_ = state();
+    if (!S_ISREG(state_.st_mode)) fail("it is not a file");
+    // Reading takes little memory, but a time that grows with the file.
+    check_file_size(path, size(), limit_within_budget(std::numeric_limits<uint64_t>::max(), 4));
   }
-  ~FileSource() override { ::close(fd_); }
-  FileSource(const FileSource&) = delete;
-  FileSource& operator=(const FileSource&) = delete;
 
   uint64_t size() const override { return static_cast<uint64_t>(state_.st_size); }
 
   std::string read(uint64_t offset, uint64_t bytes) const override {
     std::string text(offset >= size() ? 0 : std::min(bytes, size() - offset), '\0');
     for (size_t done = 0; done < text.size();) {
-      const ssize_t n = ::pread(fd_, text.data() + done, text.size() - done, static_cast<off_t>(offset + done));
+      const ssize_t n = ::pread(fd_.get(), text.data() + done, text.size() - done, static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) fail(std::generic_category().message(errno));
       if (n == 0) break;  // it has become shorter, as is found next
@@ -56,13 +49,13 @@ class FileSource final : public ByteSource {
  private:
   struct stat state() const {
     struct stat info;
-    if (::fstat(fd_, &info) != 0) fail(std::generic_category().message(errno));
+    if (::fstat(fd_.get(), &info) != 0) fail(std::generic_category().message(errno));
     return info;
   }
   [[noreturn]] void fail(const std::string& why) const { throw IoError("cannot read " + path_ + ": " + why); }
 
   std::string path_;
-  int fd_;
+  Fd fd_;
   struct stat state_;
 };
 

@@ -20,6 +20,7 @@
 #include "qkv/base/budget.h"
 #include "qkv/base/error.h"
 #include "qkv/io/devices.h"
+#include "qkv/io/fd.h"
 #include "qkv/io/folder.h"
 
 namespace qkv {
@@ -27,29 +28,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kNameAttempts = 1000;
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
 [[noreturn]] void fail_path(const char* what, const std::string& path, int error) {
   throw IoError(std::string("cannot ") + what + " " + (path.empty() ? "a file without a name" : path) + ": " +
-                reason(error));
+                std::generic_category().message(error));
 }
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 int open_retry(const std::string& path, int flags, mode_t mode = 0) {
   int fd;
@@ -63,10 +45,8 @@ int open_retry(const std::string& path, int flags, mode_t mode = 0) {
 int write_all(int fd, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
     bytes = bytes.subspan(static_cast<size_t>(n));
   }
   return 0;
@@ -84,22 +64,26 @@ int sync_path(const std::string& path) {
 }
 
 std::string parent_of(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
 }
 
 // The last part of a path; cut, so that names near the system's limit of 255 bytes get temporary ones too.
-std::string name_of(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  return path.substr(slash == std::string::npos ? 0 : slash + 1, 200);
-}
+std::string name_of(const std::string& path) { return fs::path(path).filename().string().substr(0, 200); }
 
-// The K-th name to try for something that will become `path`.
-std::string temporary_name(const std::string& path, int attempt) {
-  const size_t slash = path.find_last_of('/');
-  return path.substr(0, slash == std::string::npos ? 0 : slash + 1) + name_of(path) + ".tmp-" +
-         std::to_string(::getpid()) + "-" + std::to_string(attempt);
+// Makes what will become `path` under the first free temporary name, and returns that. make(name) says whether it
+// could.
+template <typename Make>
+std::string make_temporary(const std::string& path, const std::string& shown, Make make) {
+  remove_leftovers(parent_of(path), name_of(path));
+  const std::string start =
+      fs::path(path).replace_filename(name_of(path)).string() + ".tmp-" + std::to_string(::getpid()) + "-";
+  constexpr int kAttempts = 1000;
+  for (int attempt = 0;; ++attempt) {
+    std::string name = start + std::to_string(attempt);
+    if (make(name)) return name;
+    if (errno != EEXIST || attempt == kAttempts) fail_path("write", shown, errno);
+  }
 }
 
 std::string without_trailing_slash(std::string path) {
@@ -107,25 +91,24 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
-std::optional<std::vector<std::string>> named_devices;  // nothing: whoever names one means it
+std::optional<std::vector<std::string>> named_devices;  // nothing: whoever names one means it, but a request
 
-// Where a file should be, a pipe without a writer must not block open(); a device that is meant may. A request means
-// none.
+// Where a file should be, a pipe without a writer must not block open(); a device that is meant may.
 bool is_device_name(const std::string& path) {
   if (current_budget() != nullptr || !(path.starts_with("/dev/") || path.starts_with("/proc/"))) return false;
   const auto names_it = [&](const std::string& word) { return word.find(path) != std::string::npos; };
   return !named_devices || std::any_of(named_devices->begin(), named_devices->end(), names_it);
 }
 
-// A file open for reading and its size; 0 for a device.
-Fd open_to_read(const std::string& path, uint64_t& size) {
-  Fd fd(open_retry(path, O_RDONLY | (is_device_name(path) ? 0 : O_NONBLOCK)));
-  if (fd.get() < 0) fail_path("read", path, errno);
+// An open file and its size; 0 for a device, which can only be read.
+Fd open_file(const char* what, const std::string& path, int flags, uint64_t& size) {
+  const bool device = flags == O_RDONLY && is_device_name(path);
+  Fd fd(open_retry(path, flags | (device ? 0 : O_NONBLOCK), 0666));
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0) fail_path("read", path, errno);
-  if (S_ISDIR(info.st_mode)) fail_path("read", path, EISDIR);
-  if (!S_ISREG(info.st_mode) && !is_device_name(path)) {
-    throw IoError("cannot read " + path + ": it is a pipe or a device, not a file");
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) fail_path(what, path, errno);
+  if (S_ISDIR(info.st_mode)) fail_path(what, path, EISDIR);
+  if (!S_ISREG(info.st_mode) && !device) {
+    throw IoError(std::string("cannot ") + what + " " + path + ": it is a pipe or a device, not a file");
   }
   size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
   return fd;
@@ -145,23 +128,6 @@ size_t read_into(int fd, const std::string& path, std::span<std::byte> bytes) {
   return used;
 }
 
-Bytes read_rest(int fd, const std::string& path, uint64_t limit) {
-  Bytes bytes;
-  size_t used = 0;
-  for (;;) {
-    check_budget();
-    bytes.resize(used + (size_t{1} << 16));
-    const ssize_t n = ::read(fd, bytes.data() + used, bytes.size() - used);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_path("read", path, errno);
-    used += static_cast<size_t>(n);
-    if (used > limit) throw IoError("cannot read " + path + ": larger than " + std::to_string(limit) + " bytes");
-    if (n == 0) break;
-  }
-  bytes.resize(used);
-  return bytes;
-}
-
 }  // namespace
 
 uint64_t limit_within_budget(uint64_t limit, int64_t share) {
@@ -179,18 +145,23 @@ void check_file_size(const std::string& path, uint64_t size, uint64_t limit) {
 
 Bytes read_file(const std::string& path, uint64_t limit) {
   uint64_t size = 0;
-  const Fd fd = open_to_read(path, size);
+  const Fd fd = open_file("read", path, O_RDONLY, size);
   limit = limit_within_budget(limit, 2);  // another request may compute meanwhile
-  if (size == 0) return read_rest(fd.get(), path, limit);
   check_file_size(path, size, limit);
-  Bytes bytes(size);
-  bytes.resize(read_into(fd.get(), path, bytes));  // fewer when the file has shrunk since
+  Bytes bytes;
+  size_t used = 0;
+  do {
+    bytes.resize(used + (size > 0 ? size : uint64_t{1} << 16));
+    used += read_into(fd.get(), path, std::span(bytes).subspan(used));
+    if (used > limit) throw IoError("cannot read " + path + ": larger than " + std::to_string(limit) + " bytes");
+  } while (size == 0 && used == bytes.size());
+  bytes.resize(used);  // a file may have shrunk since
   return bytes;
 }
 
 std::string read_part(const std::string& path, uint64_t offset, size_t bytes) {
   uint64_t size = 0;
-  const Fd fd = open_to_read(path, size);
+  const Fd fd = open_file("read", path, O_RDONLY, size);
   if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) fail_path("read", path, errno);
   std::string text(offset >= size ? 0 : std::min<uint64_t>(bytes, size - offset), '\0');
   text.resize(read_into(fd.get(), path, std::as_writable_bytes(std::span(text))));
@@ -199,14 +170,13 @@ std::string read_part(const std::string& path, uint64_t offset, size_t bytes) {
 
 void read_pieces(const std::string& path, const std::function<void(std::span<const std::byte>)>& work) {
   uint64_t size = 0;
-  const Fd fd = open_to_read(path, size);
+  const Fd fd = open_file("read", path, O_RDONLY, size);
   Bytes piece(size_t{1} << 20);
   while (const size_t n = read_into(fd.get(), path, piece)) work(std::span(piece).first(n));
 }
 
 std::string read_text(const std::string& path, uint64_t limit) {
-  constexpr int64_t kCopies = 4;  // here, in lines, in tokens
-  const Bytes bytes = read_file(path, limit_within_budget(limit, kCopies));
+  const Bytes bytes = read_file(path, limit_within_budget(limit, 4));  // copies: here, in lines, in tokens
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -226,24 +196,17 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   }
   // rename() would replace a file we may not write to.
   if (exists && ::access(path.c_str(), W_OK) != 0) fail_path("write", path, errno);
-  remove_leftovers(parent_of(target_), name_of(target_));
-  for (int attempt = 0; fd_ < 0; ++attempt) {
-    std::string name = temporary_name(target_, attempt);
+  temporary_ = make_temporary(target_, path, [this](const std::string& name) {
     fd_ = open_retry(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    if (fd_ >= 0) {
-      temporary_ = std::move(name);
-    } else if (errno != EEXIST || attempt == kNameAttempts) {
-      fail_path("write", path, errno);
-    }
-  }
+    return fd_ >= 0;
+  });
   if (exists) ::fchmod(fd_, info.st_mode & 07777);
 }
 
 AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  if (const int fd = std::exchange(fd_, -1); fd >= 0) ::close(fd);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
 }
@@ -293,12 +256,7 @@ void write_file_atomic(const std::string& path, std::span<const std::byte> bytes
 void write_file_atomic(const std::string& path, std::string_view text) { write_file_atomic(path, bytes_of(text)); }
 
 AtomicFolder::AtomicFolder(const std::string& path) : path_(without_trailing_slash(path)) {
-  remove_leftovers(parent_of(path_), name_of(path_));
-  for (int attempt = 0;; ++attempt) {
-    building_ = temporary_name(path_, attempt);
-    if (::mkdir(building_.c_str(), 0777) == 0) return;
-    if (errno != EEXIST || attempt == kNameAttempts) fail_path("write", path_, errno);
-  }
+  building_ = make_temporary(path_, path_, [](const std::string& name) { return ::mkdir(name.c_str(), 0777) == 0; });
 }
 
 AtomicFolder::~AtomicFolder() {
@@ -311,8 +269,7 @@ AtomicFolder::~AtomicFolder() {
 }
 
 void AtomicFolder::write(const std::string& name, std::span<const std::byte> bytes) {
-  const std::string where = file(name);
-  const Fd fd(open_retry(where, O_WRONLY | O_CREAT | O_TRUNC, 0666));
+  const Fd fd(open_retry(file(name), O_WRONLY | O_CREAT | O_TRUNC, 0666));
   if (fd.get() < 0) fail_path("write", path_ + "/" + name, errno);
   if (const int error = write_all(fd.get(), bytes)) fail_path("write", path_ + "/" + name, error);
 }
@@ -339,9 +296,8 @@ void AtomicFolder::commit() {
   if (error == 0) return;
   if (error != ENOTEMPTY && error != EEXIST) fail_path("write", path_, error);
 #if defined(RENAME_EXCHANGE)
-  if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
-    fail_path("write", path_, errno);
-  }
+  const int failed = ::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE);
+  if (failed != 0) fail_path("write", path_, errno);
   // Now the old folder carries the temporary name, and the destructor removes it.
   sync_path(parent_of(path_));
 #else
@@ -402,24 +358,20 @@ void remove_tree(const std::string& path) {
     if (errno != ENOENT && errno != ENOTDIR) fail_path("remove", path, errno);
     return;
   }
-  if (S_ISDIR(info.st_mode)) {
-    if (const int error = for_each_below(path, remove); error != 0 && error != ENOENT) fail_path("remove", path, error);
-  }
+  const int error = S_ISDIR(info.st_mode) ? for_each_below(path, remove) : 0;
+  if (error != 0 && error != ENOENT) fail_path("remove", path, error);
   remove(path, info.st_mode);
 }
 
 AppendFile::AppendFile(const std::string& path, uint64_t keep) : path_(path), size_(keep) {
-  Fd fd(open_retry(path, O_RDWR | O_CREAT | O_NONBLOCK, 0666));
-  if (fd.get() < 0) fail_path("write", path, errno);
-  struct stat info;
-  if (::fstat(fd.get(), &info) != 0) fail_path("write", path, errno);
-  if (!S_ISREG(info.st_mode)) throw IoError("cannot write " + path + ": it is a pipe or a device, not a file");
-  if (static_cast<uint64_t>(info.st_size) < keep) {
-    throw IoError("cannot continue " + path + ": it holds " + std::to_string(info.st_size) + " bytes, expected " +
+  uint64_t size = 0;
+  Fd fd = open_file("write", path, O_RDWR | O_CREAT, size);
+  if (size < keep) {
+    throw IoError("cannot continue " + path + ": it holds " + std::to_string(size) + " bytes, expected " +
                   std::to_string(keep));
   }
-  if (::ftruncate(fd.get(), static_cast<off_t>(keep)) != 0) fail_path("write", path, errno);
-  if (::lseek(fd.get(), static_cast<off_t>(keep), SEEK_SET) < 0) fail_path("write", path, errno);
+  const auto end = static_cast<off_t>(keep);
+  if (::ftruncate(fd.get(), end) != 0 || ::lseek(fd.get(), end, SEEK_SET) < 0) fail_path("write", path, errno);
   fd_ = fd.release();
 }
 

@@ -163,6 +163,12 @@ void check_count(const std::string& path, const Shape& shape, NpyType type, size
 
 size_t item_size(NpyType type) { return info(type).size; }
 const char* type_name(NpyType type) { return info(type).name; }
+std::optional<NpyType> detail::type_of_code(std::string_view code) {
+  for (const TypeInfo& row : kTypes) {
+    if (std::string_view(row.code).substr(1) == code) return row.type;
+  }
+  return std::nullopt;
+}
 bool is_float(NpyType type) { return type >= NpyType::kF16; }
 
 std::vector<float> NpyArray::to_f32() const { return convert<float>(*this); }

@@ -133,7 +133,7 @@ class HeaderParser {
     }
     const std::string_view s = string();
     const std::string_view code = s.empty() ? s : s.substr(1);
-    const std::optional<NpyType> type = type_of(code);
+    const std::optional<NpyType> type = type_of_code(code);
     const char order = s.empty() ? '\0' : s[0];
     if (!type && !code.empty() && code[0] == 'O') {
       fail("object dtype (pickled Python objects) is not supported; save a numeric array");
@@ -145,43 +145,23 @@ class HeaderParser {
     header.type = *type;
     header.big_endian = order == '>';
   }
-  static std::optional<NpyType> type_of(std::string_view code) {
-    struct Row {
-      std::string_view code;
-      NpyType type;
-    };
-    static constexpr Row kRows[] = {{"b1", NpyType::kBool}, {"i1", NpyType::kI8},  {"i2", NpyType::kI16},
-                                    {"i4", NpyType::kI32},  {"i8", NpyType::kI64}, {"u1", NpyType::kU8},
-                                    {"u2", NpyType::kU16},  {"u4", NpyType::kU32}, {"u8", NpyType::kU64},
-                                    {"f2", NpyType::kF16},  {"f4", NpyType::kF32}, {"f8", NpyType::kF64}};
-    for (const Row& row : kRows) {
-      if (row.code == code) return row.type;
-    }
-    return std::nullopt;
-  }
-
   std::string_view text_;
   const std::string& name_;
   size_t at_ = 0;
 };
 
-// Bytes the array needs. Zero-sized dimensions do not excuse the others from fitting: strides are computed too.
-size_t array_bytes(const NpyHeader& header, const std::string& name) {
-  uint64_t bytes = item_size(header.type);
-  bool empty = false;
-  for (const int64_t size : header.shape) {
-    empty = empty || size == 0;
-    if (size > 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) {
-      throw IoError(name + ": shape " + header.shape.str() + " is too large");
-    }
-  }
-  if (bytes > static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max())) {
-    throw IoError(name + ": shape " + header.shape.str() + " is too large");
-  }
-  return empty ? 0 : static_cast<size_t>(bytes);
-}
-
 }  // namespace
+
+std::optional<uint64_t> array_bytes(const Shape& shape, size_t item) {
+  uint64_t bytes = item;
+  bool empty = false;
+  for (const int64_t size : shape) {
+    empty = empty || size == 0;
+    if (size > 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) return std::nullopt;
+  }
+  if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+  return empty ? 0 : bytes;
+}
 
 NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name) {
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
@@ -211,7 +191,9 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& n
   }
   NpyHeader header = HeaderParser(text.substr(start, length), name).parse();
   header.data_offset = start + length;
-  header.data_bytes = array_bytes(header, name);
+  const std::optional<uint64_t> bytes = array_bytes(header.shape, item_size(header.type));
+  if (!bytes) throw IoError(name + ": shape " + header.shape.str() + " is too large");
+  header.data_bytes = static_cast<size_t>(*bytes);
   const size_t held = text.size() - header.data_offset;
   if (held != header.data_bytes) {
     throw IoError(name + (held < header.data_bytes ? ": truncated: " : ": bytes after the array: ") + "shape " +

@@ -11,6 +11,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/io/json.h"
+#include "qkv/io/npy_header.h"
 
 namespace qkv {
 namespace {
@@ -25,18 +26,6 @@ size_t dtype_size(std::string_view dtype) {
     if (name == dtype) return size;
   }
   return 0;
-}
-
-// Bytes of a tensor of this shape and item size; nothing when that does not fit in 63 bits.
-std::optional<uint64_t> tensor_bytes(const Shape& shape, size_t item) {
-  uint64_t bytes = item;
-  bool empty = false;
-  for (const int64_t size : shape) {
-    empty = empty || size == 0;
-    if (size > 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) return std::nullopt;
-  }
-  if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
-  return empty ? 0 : bytes;
 }
 
 int64_t unsigned_number(const Json& value, const std::string& where, const char* what) {
@@ -65,7 +54,7 @@ Safetensor read_entry(const std::string& name, const Json& entry, const std::str
   if (!offsets.is_array() || offsets.size() != 2) throw IoError(where + ": data_offsets is not a pair");
   tensor.begin = static_cast<size_t>(unsigned_number(offsets[0], where, "data_offsets"));
   tensor.end = static_cast<size_t>(unsigned_number(offsets[1], where, "data_offsets"));
-  const std::optional<uint64_t> needed = tensor_bytes(tensor.shape, item);
+  const std::optional<uint64_t> needed = detail::array_bytes(tensor.shape, item);
   if (!needed || tensor.end < tensor.begin || tensor.end - tensor.begin != *needed) {
     throw IoError(where + ": data_offsets [" + std::to_string(tensor.begin) + ", " + std::to_string(tensor.end) +
                   "] do not fit shape " + tensor.shape.str() + " of " + tensor.dtype);
@@ -129,7 +118,7 @@ void save_safetensors(const std::string& path, const std::vector<SafetensorView>
     if (tensor->name == "__metadata__" || !names.insert(tensor->name).second) {
       throw ShapeError(where + ": name used twice");
     }
-    const std::optional<uint64_t> needed = tensor_bytes(tensor->shape, dtype_size(tensor->dtype));
+    const std::optional<uint64_t> needed = detail::array_bytes(tensor->shape, dtype_size(tensor->dtype));
     if (dtype_size(tensor->dtype) == 0 || needed != tensor->bytes.size()) {
       throw ShapeError(where + ": shape " + tensor->shape.str() + " of " + tensor->dtype + " does not fit " +
                        std::to_string(tensor->bytes.size()) + " bytes");
