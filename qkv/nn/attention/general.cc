@@ -7,28 +7,24 @@ namespace {
 /// Scores sᵀ (W h + b), context Σ α_j h_j; unscaled unless config.scale is given.
 class GeneralAttention final : public Attention {
  public:
-  GeneralAttention(const AttentionConfig& config, Rng& rng);
+  GeneralAttention(const AttentionConfig& config, Rng& rng)
+      : config_(config), key_(config.memory, config.query, rng, config.bias) {}
   void visit(Visitor& see) override { see("key", key_); }
   int64_t width() const override { return config_.memory; }
-  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override {
+    AttentionPlan plan;
+    plan.keys = split_heads(key_.forward(memory), 1);
+    plan.values = split_heads(memory, 1);
+    plan.memory = batch;
+    plan.rule = rule_of(config_, ctx);
+    if (!plan.rule.scale) plan.rule.scale = 1.0;
+    return plan;
+  }
 
  private:
   AttentionConfig config_;
   Linear key_;
 };
-
-GeneralAttention::GeneralAttention(const AttentionConfig& config, Rng& rng)
-    : config_(config), key_(config.memory, config.query, rng, config.bias) {}
-
-AttentionPlan GeneralAttention::plan(const Tensor& memory, const Ragged& batch, Context& ctx) const {
-  AttentionPlan plan;
-  plan.keys = split_heads(key_.forward(memory), 1);
-  plan.values = split_heads(memory, 1);
-  plan.memory = batch;
-  plan.rule = rule_of(config_, ctx);
-  if (!plan.rule.scale) plan.rule.scale = 1.0;
-  return plan;
-}
 
 }  // namespace
 

@@ -10,20 +10,18 @@ class MeanAttention final : public Attention {
   MeanAttention(const AttentionConfig& config, Rng&) : width_(config.memory) {}
   void visit(Visitor&) override {}
   int64_t width() const override { return width_; }
-  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
+  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context&) const override {
+    AttentionPlan plan;
+    plan.keys = Tensor::zeros({memory.dim(0), 1, 1}, memory.dtype());
+    plan.values = split_heads(memory, 1);
+    plan.memory = batch;
+    plan.uniform = true;
+    return plan;
+  }
 
  private:
   int64_t width_ = 0;
 };
-
-AttentionPlan MeanAttention::plan(const Tensor& memory, const Ragged& batch, Context&) const {
-  AttentionPlan plan;
-  plan.keys = Tensor::zeros({memory.dim(0), 1, 1}, memory.dtype());
-  plan.values = split_heads(memory, 1);
-  plan.memory = batch;
-  plan.uniform = true;
-  return plan;
-}
 
 }  // namespace
 

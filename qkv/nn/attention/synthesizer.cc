@@ -11,12 +11,55 @@ namespace {
 /// usual. B has one column per position, so sequences are at most config.block long (ShapeError beyond).
 class SynthesizerAttention final : public Attention {
  public:
-  SynthesizerAttention(const AttentionConfig& config, Rng& rng);
-  void visit(Visitor& see) override;
+  SynthesizerAttention(const AttentionConfig& config, Rng& rng) : config_(config) {
+    const int64_t C = config.query, H = config.heads;
+    check_size("attention heads", H);
+    check_size("synthesizer block length", config.block);
+    if (C < 1 || C % H != 0) {
+      throw ConfigError("attention: width " + std::to_string(C) + " does not divide into " + std::to_string(H) +
+                        " heads");
+    }
+    hidden_ = Linear(C, C, rng);
+    score_ = parameter(Tensor::randn({config.block, C}, rng, 0.02));
+    score_bias_ = parameter(Tensor::zeros({config.block, H}));
+    value_ = Linear(C, C, rng, config.bias);
+    output_ = Linear(C, C, rng, config.bias);
+  }
+  void visit(Visitor& see) override {
+    see("hidden", hidden_);
+    see("score", score_);
+    see("score_bias", score_bias_);
+    see("value", value_);
+    see("output", output_);
+  }
   int64_t width() const override { return output_.weight().dim(0); }
-  AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
-  Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
-  SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
+  AttentionPlan plan(const Tensor&, const Ragged&, Context&) const override {
+    throw ConfigError("attention 'synthesizer' cannot be used as cross-attention");
+  }
+  Tensor forward(const Tensor& query, const Tensor&, const AttentionCall& call, Context& ctx) const override {
+    return self_forward(*this, query, call, ctx);
+  }
+  SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override {
+    const int64_t H = config_.heads;
+    int64_t longest = 0;
+    for (int64_t p : positions) longest = std::max(longest, p + 1);
+    if (longest > config_.block) {
+      throw ShapeError("[synthesizer] a sequence of " + std::to_string(longest) + " tokens for a block of " +
+                       std::to_string(config_.block));
+    }
+    SelfParts parts;
+    parts.q = split_heads(hidden_.forward(x, Act::relu), H);  // [T, H, D]
+    // B's column of position j plays the key of key j: scores are then an ordinary product, and nothing is stored.
+    parts.k = split_heads(gather_rows(score_, positions), H);  // [T, H, D]
+    parts.v = split_heads(value_.forward(x), H);               // [T, H, D]
+    parts.rule = rule_of(config_, ctx);
+    parts.rule.scale = 1.0;
+    const Tensor bias = transpose(slice(score_bias_, 0, 0, longest), 0, 1);  // [H, Lk]
+    parts.rule.bias = reshape(contiguous(bias), {H, 1, longest});
+    parts.output_weight = output_.weight();
+    parts.output_bias = output_.bias();
+    return parts;
+  }
   bool goes_by_place() const override { return true; }
 
  private:
@@ -26,60 +69,6 @@ class SynthesizerAttention final : public Attention {
   Tensor score_bias_;  // b: [block, H]
   Linear value_, output_;
 };
-
-SynthesizerAttention::SynthesizerAttention(const AttentionConfig& config, Rng& rng) : config_(config) {
-  const int64_t C = config.query, H = config.heads;
-  check_size("attention heads", H);
-  check_size("synthesizer block length", config.block);
-  if (C < 1 || C % H != 0) {
-    throw ConfigError("attention: width " + std::to_string(C) + " does not divide into " + std::to_string(H) +
-                      " heads");
-  }
-  hidden_ = Linear(C, C, rng);
-  score_ = parameter(Tensor::randn({config.block, C}, rng, 0.02));
-  score_bias_ = parameter(Tensor::zeros({config.block, H}));
-  value_ = Linear(C, C, rng, config.bias);
-  output_ = Linear(C, C, rng, config.bias);
-}
-
-void SynthesizerAttention::visit(Visitor& see) {
-  see("hidden", hidden_);
-  see("score", score_);
-  see("score_bias", score_bias_);
-  see("value", value_);
-  see("output", output_);
-}
-
-AttentionPlan SynthesizerAttention::plan(const Tensor&, const Ragged&, Context&) const {
-  throw ConfigError("attention 'synthesizer' cannot be used as cross-attention");
-}
-
-SelfParts SynthesizerAttention::project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const {
-  const int64_t H = config_.heads;
-  int64_t longest = 0;
-  for (int64_t p : positions) longest = std::max(longest, p + 1);
-  if (longest > config_.block) {
-    throw ShapeError("[synthesizer] a sequence of " + std::to_string(longest) + " tokens for a block of " +
-                     std::to_string(config_.block));
-  }
-  SelfParts parts;
-  parts.q = split_heads(hidden_.forward(x, Act::relu), H);  // [T, H, D]
-  // B's column of position j plays the key of key j: scores are then an ordinary product, and nothing is stored.
-  parts.k = split_heads(gather_rows(score_, positions), H);  // [T, H, D]
-  parts.v = split_heads(value_.forward(x), H);               // [T, H, D]
-  parts.rule = rule_of(config_, ctx);
-  parts.rule.scale = 1.0;
-  const Tensor bias = transpose(slice(score_bias_, 0, 0, longest), 0, 1);  // [H, Lk]
-  parts.rule.bias = reshape(contiguous(bias), {H, 1, longest});
-  parts.output_weight = output_.weight();
-  parts.output_bias = output_.bias();
-  return parts;
-}
-
-Tensor SynthesizerAttention::forward(const Tensor& query, const Tensor&, const AttentionCall& call,
-                                     Context& ctx) const {
-  return self_forward(*this, query, call, ctx);
-}
 
 }  // namespace
 
