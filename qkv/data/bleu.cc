@@ -72,9 +72,7 @@ struct Segment {
   std::string text;
   std::vector<std::string_view> words;  // into text
 
-  Segment(std::string_view raw, const BleuOptions& options) : text(bleu_segment(raw, options)) {
-    words = split_words(text);
-  }
+  explicit Segment(std::string_view raw) : text(bleu_segment(raw)) { words = split_words(text); }
   Segment(const Segment&) = delete;  // words point into text
   Segment& operator=(const Segment&) = delete;
 };
@@ -86,14 +84,13 @@ int64_t nearest_length(int64_t length, std::span<const int64_t> choices) {
   });
 }
 
-void add_segment(BleuCounts& counts, const std::string& output, std::span<const std::string_view> references,
-                 const BleuOptions& options) {
-  const Segment hypothesis(output, options);
-  std::vector<NgramCounts> allowed(static_cast<size_t>(options.max_order));
+void add_segment(BleuCounts& counts, const std::string& output, std::span<const std::string_view> references) {
+  const Segment hypothesis(output);
+  std::vector<NgramCounts> allowed(kOrders);
   std::vector<std::unique_ptr<Segment>> segments;  // kept while `allowed` points into them
   std::vector<int64_t> lengths;
   for (const std::string_view reference : references) {
-    const Segment& segment = *segments.emplace_back(std::make_unique<Segment>(reference, options));
+    const Segment& segment = *segments.emplace_back(std::make_unique<Segment>(reference));
     lengths.push_back(static_cast<int64_t>(segment.words.size()));
     for (size_t n = 0; n < allowed.size(); ++n) {
       for (const auto& [ngram, count] : count_ngrams(segment.text, segment.words, n + 1)) {
@@ -112,11 +109,6 @@ void add_segment(BleuCounts& counts, const std::string& output, std::span<const 
       if (found != allowed[n].end()) counts.matches[n] += std::min(count, found->second);
     }
   }
-}
-
-double smooth_value(const BleuOptions& options) {
-  if (options.smooth_value >= 0) return options.smooth_value;
-  return options.smoothing == BleuSmoothing::floor ? 0.1 : 1.0;
 }
 
 template <class... Args>
@@ -164,65 +156,40 @@ std::string tokenize_13a(std::string_view raw) {
   return join(split_words(apart));
 }
 
-std::string bleu_segment(std::string_view raw, const BleuOptions& options) {
-  const std::string text = options.lowercase ? utf8_lower(raw) : std::string(raw);
-  switch (options.tokenizer) {
-    case BleuTokenizer::none:
-      break;
-    case BleuTokenizer::mteval13a: {
-      // sacreBLEU strips the end first: a dash before a final newline is no hyphenation.
-      const std::vector<std::string_view> words = split_words(text);
-      if (words.empty()) return "";
-      const char* end = words.back().data() + words.back().size();
-      return tokenize_13a(std::string_view(text.data(), static_cast<size_t>(end - text.data())));
-    }
-    case BleuTokenizer::characters: {
-      std::string apart;
-      for (const std::string_view c : utf8_characters(text)) (apart += c) += ' ';
-      return join(split_words(apart));
-    }
-  }
-  return join(split_words(text));
+std::string bleu_segment(std::string_view raw) {
+  // sacreBLEU strips the end first: a dash before a final newline is no hyphenation.
+  const std::vector<std::string_view> words = split_words(raw);
+  if (words.empty()) return "";
+  const char* end = words.back().data() + words.back().size();
+  return tokenize_13a(raw.substr(0, static_cast<size_t>(end - raw.data())));
 }
 
-BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options) {
-  BleuScore result{.score = 0, .precisions = {}, .brevity_penalty = 1, .counts = counts};
-  result.precisions.assign(static_cast<size_t>(options.max_order), 0.0);
+BleuScore bleu_of_counts(const BleuCounts& counts, bool effective_order) {
+  BleuScore result{.score = 0, .precisions = std::vector<double>(kOrders), .brevity_penalty = 1, .counts = counts};
   const auto output = static_cast<double>(counts.output_length),
              reference = static_cast<double>(counts.reference_length);
   if (output < reference) result.brevity_penalty = output > 0 ? std::exp(1 - reference / output) : 0;
   if (std::all_of(counts.matches.begin(), counts.matches.end(), [](int64_t n) { return n == 0; })) return result;
 
-  double unseen = 1;
-  int order = options.max_order;
-  for (int n = 0; n < options.max_order; ++n) {
-    const double added = options.smoothing == BleuSmoothing::add_k && n > 0 ? smooth_value(options) : 0;
-    const double matches = static_cast<double>(counts.matches[static_cast<size_t>(n)]) + added;
-    const double total = static_cast<double>(counts.totals[static_cast<size_t>(n)]) + added;
-    if (total == 0) break;
-    if (options.effective_order) order = n + 1;
-    double& precision = result.precisions[static_cast<size_t>(n)];
-    if (matches > 0) {
-      precision = 100 * matches / total;
-    } else if (options.smoothing == BleuSmoothing::exp) {
-      unseen *= 2;
-      precision = 100 / (unseen * total);
-    } else if (options.smoothing == BleuSmoothing::floor) {
-      precision = 100 * smooth_value(options) / total;
-    }
+  double unseen = 1;  // exponential smoothing: each order without a match counts half as much as the one before
+  size_t order = kOrders;
+  for (size_t n = 0; n < kOrders && counts.totals[n] > 0; ++n) {
+    const auto matches = static_cast<double>(counts.matches[n]), total = static_cast<double>(counts.totals[n]);
+    if (effective_order) order = n + 1;
+    if (matches == 0) unseen *= 2;
+    result.precisions[n] = matches > 0 ? 100 * matches / total : 100 / (unseen * total);
   }
   double log_sum = 0;
-  for (int n = 0; n < order; ++n) {
-    const double precision = result.precisions[static_cast<size_t>(n)];
-    if (precision == 0) return result;
-    log_sum += std::log(precision);
+  for (size_t n = 0; n < order; ++n) {
+    if (result.precisions[n] == 0) return result;
+    log_sum += std::log(result.precisions[n]);
   }
-  result.score = result.brevity_penalty * std::exp(log_sum / order);
+  result.score = result.brevity_penalty * std::exp(log_sum / static_cast<double>(order));
   return result;
 }
 
 BleuScore corpus_bleu(std::span<const std::string> outputs, std::span<const std::vector<std::string>> references,
-                      const BleuOptions& options) {
+                      bool effective_order) {
   if (references.empty()) throw ConfigError("BLEU needs at least one list of references");
   for (const auto& list : references) {
     if (list.size() != outputs.size()) {
@@ -231,19 +198,17 @@ BleuScore corpus_bleu(std::span<const std::string> outputs, std::span<const std:
     }
   }
   BleuCounts counts;
-  counts.matches.assign(static_cast<size_t>(options.max_order), 0);
-  counts.totals = counts.matches;
   std::vector<std::string_view> of_segment(references.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t r = 0; r < references.size(); ++r) of_segment[r] = references[r][i];
-    add_segment(counts, outputs[i], of_segment, options);
+    add_segment(counts, outputs[i], of_segment);
   }
-  return bleu_of_counts(counts, options);
+  return bleu_of_counts(counts, effective_order);
 }
 
 BleuScore corpus_bleu(std::span<const std::string> outputs, const std::vector<std::string>& references,
-                      const BleuOptions& options) {
-  return corpus_bleu(outputs, std::span(&references, 1), options);
+                      bool effective_order) {
+  return corpus_bleu(outputs, std::span(&references, 1), effective_order);
 }
 
 std::string BleuScore::text() const {
@@ -254,30 +219,6 @@ std::string BleuScore::text() const {
                            : 0;
   return line + format(" (BP = %.3f ratio = %.3f hyp_len = %lld ref_len = %lld)", brevity_penalty, ratio,
                        static_cast<long long>(counts.output_length), static_cast<long long>(counts.reference_length));
-}
-
-std::string bleu_signature(const BleuOptions& options, int64_t references) {
-  const char* tokenizer = options.tokenizer == BleuTokenizer::none        ? "none"
-                          : options.tokenizer == BleuTokenizer::mteval13a ? "13a"
-                                                                          : "char";
-  std::string smoothing;
-  switch (options.smoothing) {
-    case BleuSmoothing::none:
-      smoothing = "none";
-      break;
-    case BleuSmoothing::exp:
-      smoothing = "exp";
-      break;
-    case BleuSmoothing::floor:
-      smoothing = format("floor[%.2f]", smooth_value(options));
-      break;
-    case BleuSmoothing::add_k:
-      smoothing = format("add-k[%.2f]", smooth_value(options));
-      break;
-  }
-  return "nrefs:" + std::to_string(references) + "|case:" + (options.lowercase ? "lc" : "mixed") +
-         "|eff:" + (options.effective_order ? "yes" : "no") + "|tok:" + tokenizer + "|smooth:" + smoothing +
-         "|version:2.x";
 }
 
 }  // namespace qkv

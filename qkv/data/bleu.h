@@ -9,21 +9,12 @@
 
 namespace qkv {
 
-enum class BleuTokenizer : uint8_t { none, mteval13a, characters };
-enum class BleuSmoothing : uint8_t { none, floor, add_k, exp };
-
-struct BleuOptions {
-  BleuTokenizer tokenizer = BleuTokenizer::mteval13a;
-  BleuSmoothing smoothing = BleuSmoothing::exp;
-  double smooth_value = -1;      // of floor and add_k; negative: their defaults, 0.1 and 1
-  bool lowercase = false;        // by utf8_lower
-  bool effective_order = false;  // stop at the highest order the output has any n-gram of; for single sentences
-  int max_order = 4;
-};
+/// n-grams of one to this many words count.
+inline constexpr size_t kOrders = 4;
 
 /// What a corpus is scored from: matched and possible n-grams of each order, and the lengths in tokens.
 struct BleuCounts {
-  std::vector<int64_t> matches, totals;  // [max_order]
+  std::vector<int64_t> matches = std::vector<int64_t>(kOrders), totals = matches;
   int64_t output_length = 0;
   int64_t reference_length = 0;  // of the reference nearest in length (the shorter one when two are as near)
 };
@@ -41,21 +32,22 @@ struct BleuScore {
 /// The 13a tokeniser of mteval: entities (&quot; &amp; &lt; &gt;) undone, ASCII punctuation split off, full stops and
 /// commas split off unless between digits, a dash split off after a digit. Words come out separated by one space.
 std::string tokenize_13a(std::string_view text);
-/// A segment as it is compared: lower-cased if asked, tokenised, words separated by one space.
-std::string bleu_segment(std::string_view text, const BleuOptions& options);
+/// A segment as it is compared: without white space at its end, tokenised.
+std::string bleu_segment(std::string_view text);
 
 /// BLEU = BP · exp(Σ_n ln p_n / N) with p_n = matched / possible n-grams, counts clipped by the largest count in any
-/// reference, BP = exp(1 − reference length / output length) where the output is shorter.
-/// references[r][i] is reference r of segment i. Throws ConfigError when a list of references has another size than
-/// the outputs, or there is none.
+/// reference, BP = exp(1 − reference length / output length) where the output is shorter; an order without a match
+/// counts as 1/2, 1/4, … of one. N = 4, or with `effective_order` (for single sentences) the highest order the output
+/// has any n-gram of. references[r][i] is reference r of segment i. Throws ConfigError when a list of references has
+/// another size than the outputs, or there is none.
 BleuScore corpus_bleu(std::span<const std::string> outputs, std::span<const std::vector<std::string>> references,
-                      const BleuOptions& options = {});
+                      bool effective_order = false);
 /// With one reference each.
 BleuScore corpus_bleu(std::span<const std::string> outputs, const std::vector<std::string>& references,
-                      const BleuOptions& options = {});
-BleuScore bleu_of_counts(const BleuCounts& counts, const BleuOptions& options = {});
+                      bool effective_order = false);
+BleuScore bleu_of_counts(const BleuCounts& counts, bool effective_order = false);
 
-/// "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.x": every 2.x version of sacreBLEU gives this figure.
-std::string bleu_signature(const BleuOptions& options = {}, int64_t references = 1);
+/// These choices in sacreBLEU's words: every 2.x version of it gives the same figure.
+inline constexpr const char* kBleuSignature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.x";
 
 }  // namespace qkv

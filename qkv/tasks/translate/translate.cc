@@ -233,7 +233,7 @@ Metrics Translate::validate() {
 
 /// BLEU of one sentence: orders that it is too short for do not count.
 double sentence_bleu(const std::string& output, const std::string& reference) {
-  return corpus_bleu(std::span(&output, 1), std::vector<std::string>{reference}, {.effective_order = true}).score;
+  return corpus_bleu(std::span(&output, 1), std::vector<std::string>{reference}, true).score;
 }
 
 Evaluation Translate::evaluate(const std::string& data) {
@@ -254,7 +254,7 @@ Evaluation Translate::evaluate(const std::string& data) {
   }
   std::stable_sort(wrong.begin(), wrong.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (size_t i = 0; i < wrong.size() && i < kErrorsShown; ++i) result.errors.push_back(std::move(wrong[i].second));
-  result.notes.push_back(bleu_signature() + ", beam " + std::to_string(beam_));
+  result.notes.push_back(std::string(kBleuSignature) + ", beam " + std::to_string(beam_));
   if (left_out.total() > 0) result.notes.push_back(left_out.summary());
   return result;
 }
