@@ -3,19 +3,15 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "qkv/base/rng.h"
 #include "qkv/data/parallel_corpus.h"
 
 namespace qkv {
 
-/// A sentence and its translation, with the words that mean each other.
+/// A sentence and its translation.
 struct GeneratedPair {
-  std::string source, target;                           // German, English
-  std::vector<std::string> source_words, target_words;  // punctuation is a separate word
-  std::vector<std::pair<int64_t, int64_t>> alignment;   // (source word, target word), ascending
+  std::string source, target;  // German, English
 };
 
 /// One sentence of the grammar: main clauses, questions, clauses with dass, weil, wenn … (verb last), relative
@@ -29,12 +25,7 @@ struct GeneratedTranslationOptions {
 };
 
 /// Distinct pairs; which set a sentence may be in is decided by a hash of its German text, so none is in two, whatever
-/// the seed or sizes.
-struct GeneratedTranslation {
-  std::vector<GeneratedPair> train, val, test;
-};
-GeneratedTranslation generate_translation(const GeneratedTranslationOptions& options);
-/// The same as plain text, with one test set named "test".
+/// the seed or sizes. The test set is named "test".
 ParallelCorpus generate_parallel_corpus(const GeneratedTranslationOptions& options);
 
 }  // namespace qkv

@@ -58,8 +58,8 @@ const char* auxiliary(const NounPhrase& subject, bool sein) {
 
 }  // namespace
 
-void say(Words& out, std::string_view text, const std::vector<int>& ideas) {
-  for (const std::string_view word : split_words(text)) out.push_back({std::string(word), ideas});
+void say(Words& out, std::string_view text) {
+  for (const std::string_view word : split_words(text)) out.emplace_back(word);
 }
 
 std::string inflect(const GermanAdjective& adjective, Article article, Gender gender, bool plural, Case c) {
@@ -70,36 +70,32 @@ std::string inflect(const GermanAdjective& adjective, Article article, Gender ge
 }
 
 void NounPhrase::german(Words& out, Case c) const {
-  if (pronoun) return say(out, pronoun->german, {noun_idea});
-  say(out, article_form(*this, c), {article_idea});
-  for (size_t i = 0; i < adjectives.size(); ++i) {
-    say(out, inflect(*adjectives[i], article, noun->gender, plural, c), {adjective_idea + static_cast<int>(i)});
-  }
-  say(out, noun_form(*noun, plural, c), {noun_idea});
+  if (pronoun) return say(out, pronoun->german);
+  say(out, article_form(*this, c));
+  for (const GermanAdjective* a : adjectives) say(out, inflect(*a, article, noun->gender, plural, c));
+  say(out, noun_form(*noun, plural, c));
 }
 
 void NounPhrase::english(Words& out) const {
-  if (pronoun) return say(out, pronoun->english, {noun_idea});
+  if (pronoun) return say(out, pronoun->english);
   const std::string head = plural ? noun->english_plural : noun->english;
   const std::string next = adjectives.empty() ? head : adjectives[0]->english;
   switch (article) {
     case Article::definite:
-      say(out, "the", {article_idea});
+      say(out, "the");
       break;
     case Article::indefinite:
-      say(out, std::strchr("aeiou", next[0]) ? "an" : "a", {article_idea});
+      say(out, std::strchr("aeiou", next[0]) ? "an" : "a");
       break;
     case Article::none_of:
-      say(out, "no", {article_idea});
+      say(out, "no");
       break;
     case Article::number:
-      say(out, english_number(count), {article_idea});
+      say(out, english_number(count));
       break;
   }
-  for (size_t i = 0; i < adjectives.size(); ++i) {
-    say(out, adjectives[i]->english, {adjective_idea + static_cast<int>(i)});
-  }
-  say(out, head, {noun_idea});
+  for (const GermanAdjective* a : adjectives) say(out, a->english);
+  say(out, head);
 }
 
 std::string NounPhrase::relative(Case c) const {
@@ -108,7 +104,6 @@ std::string NounPhrase::relative(Case c) const {
 
 void Clause::german(Words& out, Order order, Omit omit) const {
   std::string finite_verb, end;
-  std::vector<int> finite_idea = {verb_idea};
   const std::string prefix = verb->prefix;
   const std::string present = finite(subject, verb->infinitive, verb->third);
   if (tense == Tense::present) {
@@ -116,32 +111,30 @@ void Clause::german(Words& out, Order order, Omit omit) const {
     if (order != Order::last) end = prefix;
   } else if (tense == Tense::perfect) {
     finite_verb = auxiliary(subject, verb->with_sein);
-    finite_idea = {modal_idea};
     end = prefix + verb->participle;
   } else {
     finite_verb = subject.plural ? modal->plural : modal->singular;
-    finite_idea = {modal_idea};
     end = prefix + verb->infinitive;
   }
 
-  const auto say_finite = [&] { say(out, finite_verb, finite_idea); };
+  const auto say_finite = [&] { say(out, finite_verb); };
   if (order == Order::inverted) say_finite();
   if (!omit.subject) subject.german(out, Case::nominative);
   if (order == Order::subject_first) say_finite();
-  if (time && !omit.time) say(out, time->german, {time_idea});
+  if (time && !omit.time) say(out, time->german);
   if (has_object && !omit.object) object.german(out, Case::accusative);
   if (place) {
     Words noun;
     place_noun.german(noun, Case::dative);
-    if (std::string_view(place->preposition) == "in" && noun[0].text == "dem") {
-      say(out, "im", {place_idea, place_noun.article_idea});
+    if (std::string_view(place->preposition) == "in" && noun[0] == "dem") {
+      say(out, "im");
       out.insert(out.end(), noun.begin() + 1, noun.end());
     } else {
-      say(out, place->preposition, {place_idea});
+      say(out, place->preposition);
       out.insert(out.end(), noun.begin(), noun.end());
     }
   }
-  say(out, end, {verb_idea});
+  say(out, end);
   if (order == Order::last) say_finite();
 }
 
@@ -149,23 +142,23 @@ void Clause::english(Words& out, Omit omit) const {
   if (!omit.subject) subject.english(out);
   const bool base = subject.takes_base_form();
   if (tense == Tense::present) {
-    say(out, base ? verb->english : verb->english_third, {verb_idea});
+    say(out, base ? verb->english : verb->english_third);
   } else if (tense == Tense::perfect) {
-    say(out, base ? "have" : "has", {modal_idea});
-    say(out, verb->english_participle, {verb_idea});
+    say(out, base ? "have" : "has");
+    say(out, verb->english_participle);
   } else {
-    say(out, base ? modal->english : modal->english_third, {modal_idea});
-    say(out, modal->particle, {modal_idea});
-    say(out, verb->english, {verb_idea});
+    say(out, base ? modal->english : modal->english_third);
+    say(out, modal->particle);
+    say(out, verb->english);
   }
   // A particle that is a preposition comes before the object, and so does every other one: simple and right.
-  say(out, verb->particle, {verb_idea});
+  say(out, verb->particle);
   if (has_object && !omit.object) object.english(out);
   if (place) {
-    say(out, place->english, {place_idea});
+    say(out, place->english);
     place_noun.english(out);
   }
-  if (time && !omit.time) say(out, time->english, {time_idea});
+  if (time && !omit.time) say(out, time->english);
 }
 
 void Clause::english_question(Words& out) const {
@@ -177,9 +170,9 @@ void Clause::english_question(Words& out) const {
   const bool base = subject.takes_base_form();
   const bool wants = tense == Tense::modal && modal->particle[0] != '\0';
   if (tense == Tense::present || wants) {
-    say(out, base ? "do" : "does", {wants ? modal_idea : verb_idea});
+    say(out, base ? "do" : "does");
     out.insert(out.end(), subject_words.begin(), subject_words.end());
-    say(out, wants ? modal->english : verb->english, {wants ? modal_idea : verb_idea});
+    say(out, wants ? modal->english : verb->english);
   } else {
     out.push_back(plain[at]);
     out.insert(out.end(), subject_words.begin(), subject_words.end());
@@ -187,7 +180,7 @@ void Clause::english_question(Words& out) const {
   out.insert(out.end(), plain.begin() + static_cast<std::ptrdiff_t>(at) + 1, plain.end());
 }
 
-NounPhrase make_noun_phrase(Rng& rng, Ideas& ideas, unsigned kinds, bool negatable) {
+NounPhrase make_noun_phrase(Rng& rng, unsigned kinds, bool negatable) {
   NounPhrase np;
   do {
     np.noun = &pick(rng, german_nouns());
@@ -206,62 +199,48 @@ NounPhrase make_noun_phrase(Rng& rng, Ideas& ideas, unsigned kinds, bool negatab
     np.plural = true;
     np.count = static_cast<int>(chance(rng, 0.8) ? 2 + rng.below(11) : 13 + rng.below(87));
   }
-  np.article_idea = ideas.take();
-  np.adjective_idea = ideas.next;
   const int adjectives = chance(rng, 0.4) ? (chance(rng, 0.15) ? 2 : 1) : 0;
   for (int i = 0; i < adjectives; ++i) {
     const GermanAdjective& adjective = pick(rng, german_adjectives());
     const bool repeated = !np.adjectives.empty() && np.adjectives[0] == &adjective;
     if ((adjective.kinds & np.noun->kind) == 0 || repeated) continue;
     np.adjectives.push_back(&adjective);
-    ideas.take();
   }
-  np.noun_idea = ideas.take();
   return np;
 }
 
-NounPhrase make_subject(Rng& rng, Ideas& ideas, unsigned kinds) {
-  if (!chance(rng, 0.2)) return make_noun_phrase(rng, ideas, kinds, false);
+NounPhrase make_subject(Rng& rng, unsigned kinds) {
+  if (!chance(rng, 0.2)) return make_noun_phrase(rng, kinds, false);
   NounPhrase np;
   const int64_t which = rng.below(std::size(kPronouns));
   np.pronoun = &kPronouns[which];
   np.plural = which >= 3;
   np.person = which == 0 ? Person::first : Person::third;
-  np.noun_idea = ideas.take();
   return np;
 }
 
-Clause make_clause(Rng& rng, Ideas& ideas, bool noun_subject) {
+Clause make_clause(Rng& rng, bool noun_subject) {
   Clause clause;
   clause.verb = &pick(rng, german_verbs());
-  clause.subject = noun_subject ? make_noun_phrase(rng, ideas, clause.verb->subjects, false)
-                                : make_subject(rng, ideas, clause.verb->subjects);
-  clause.verb_idea = ideas.take();
+  clause.subject =
+      noun_subject ? make_noun_phrase(rng, clause.verb->subjects, false) : make_subject(rng, clause.verb->subjects);
   clause.has_object = clause.verb->objects != 0;
   if (clause.has_object) {
     do {
-      clause.object = make_noun_phrase(rng, ideas, clause.verb->objects, true);
+      clause.object = make_noun_phrase(rng, clause.verb->objects, true);
     } while (clause.object.noun == clause.subject.noun);
   }
   const double tense = rng.uniform();
   clause.tense = tense < 0.6 ? Tense::present : tense < 0.8 ? Tense::perfect : Tense::modal;
   clause.modal = &pick(rng, german_modals());
-  clause.modal_idea = ideas.take();
   if (chance(rng, clause.has_object ? 0.25 : 0.6)) {
     clause.place = &pick(rng, german_places());
-    clause.place_idea = ideas.take();
     clause.place_noun.noun = &clause.place->noun;
     clause.place_noun.article = chance(rng, 0.75) ? Article::definite : Article::indefinite;
-    clause.place_noun.article_idea = ideas.take();
-    clause.place_noun.adjective_idea = ideas.take();
     const GermanAdjective& adjective = pick(rng, german_adjectives());
     if (chance(rng, 0.3) && (adjective.kinds & kPlace) != 0) clause.place_noun.adjectives.push_back(&adjective);
-    clause.place_noun.noun_idea = ideas.take();
   }
-  if (chance(rng, 0.2)) {
-    clause.time = &pick(rng, german_times());
-    clause.time_idea = ideas.take();
-  }
+  if (chance(rng, 0.2)) clause.time = &pick(rng, german_times());
   return clause;
 }
 

@@ -18,20 +18,9 @@ const T& pick(Rng& rng, std::span<const T> items) {
 }
 inline bool chance(Rng& rng, double p) { return rng.uniform() < p; }
 
-/// A word and the ideas it expresses; words of the two languages that share an idea are aligned.
-struct Word {
-  std::string text;
-  std::vector<int> ideas;
-};
-using Words = std::vector<Word>;
-/// Appends the words of a text, all for the same ideas.
-void say(Words& out, std::string_view text, const std::vector<int>& ideas);
-
-/// Hands out ideas, one after another.
-struct Ideas {
-  int next = 0;
-  int take() { return next++; }
-};
+using Words = std::vector<std::string>;
+/// Appends the words of a text.
+void say(Words& out, std::string_view text);
 
 enum class Article : uint8_t { definite, indefinite, none_of, number };  // der, ein, kein, zwei
 enum class Person : uint8_t { first, third };
@@ -44,7 +33,6 @@ struct NounPhrase {
   bool plural = false;
   Person person = Person::third;
   std::vector<const GermanAdjective*> adjectives;
-  int article_idea = 0, adjective_idea = 0, noun_idea = 0;
 
   void german(Words& out, Case grammatical_case) const;
   void english(Words& out) const;
@@ -70,7 +58,6 @@ struct Clause {
   const GermanPlace* place = nullptr;
   NounPhrase place_noun;
   const WordPair* time = nullptr;
-  int verb_idea = 0, modal_idea = 0, place_idea = 0, time_idea = 0;
 
   /// Leaves out what a relative clause has said already.
   struct Omit {
@@ -82,11 +69,11 @@ struct Clause {
 };
 
 /// A noun phrase or, one time in five, a pronoun.
-NounPhrase make_subject(Rng& rng, Ideas& ideas, unsigned kinds);
+NounPhrase make_subject(Rng& rng, unsigned kinds);
 /// A random noun phrase of one of the kinds. `negatable`: may also be kein.
-NounPhrase make_noun_phrase(Rng& rng, Ideas& ideas, unsigned kinds, bool negatable);
+NounPhrase make_noun_phrase(Rng& rng, unsigned kinds, bool negatable);
 /// A random clause; its subject is a noun when `noun_subject`.
-Clause make_clause(Rng& rng, Ideas& ideas, bool noun_subject);
+Clause make_clause(Rng& rng, bool noun_subject);
 
 /// An adjective after `article`: alter, alte, altes, alten.
 std::string inflect(const GermanAdjective& adjective, Article article, Gender gender, bool plural, Case c);
