@@ -91,6 +91,13 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
+// remove_leftovers() would take such a file away.
+void refuse_temporary_name(const std::string& path) {
+  const std::string whole = without_trailing_slash(path);
+  if (temporary_owner(std::string_view(whole).substr(whole.find_last_of('/') + 1)) == 0) return;
+  throw IoError("cannot write " + path + ": names that end in .tmp-NUMBER-NUMBER are temporary; choose another");
+}
+
 std::optional<std::vector<std::string>> named_devices;  // nothing: whoever names one means it, but a request
 
 // Where a file should be, a pipe without a writer must not block open(); a device that is meant may.
@@ -186,6 +193,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
   struct stat info;
   const bool exists = ::stat(path.c_str(), &info) == 0;
   if (path.empty()) fail_path("write", path, ENOENT);
+  refuse_temporary_name(path);
   if (path.back() == '/' || (exists && S_ISDIR(info.st_mode))) fail_path("write", path, EISDIR);
   if (exists && !S_ISREG(info.st_mode)) {
     fd_ = open_retry(path, O_WRONLY | O_NONBLOCK);
@@ -256,6 +264,7 @@ void write_file_atomic(const std::string& path, std::span<const std::byte> bytes
 void write_file_atomic(const std::string& path, std::string_view text) { write_file_atomic(path, bytes_of(text)); }
 
 AtomicFolder::AtomicFolder(const std::string& path) : path_(without_trailing_slash(path)) {
+  refuse_temporary_name(path_);
   building_ = make_temporary(path_, path_, [](const std::string& name) { return ::mkdir(name.c_str(), 0777) == 0; });
 }
 

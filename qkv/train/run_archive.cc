@@ -52,16 +52,6 @@ bool is_checkpoint_folder(std::string_view name) {
                                std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; }));
 }
 
-/// Whether a file of a run may have this place below its folder.
-bool belongs(const std::string& place) {
-  constexpr std::string_view kFolder = "checkpoints/";
-  if (!place.starts_with(kFolder)) return is_run_file(place);
-  const std::string_view rest = std::string_view(place).substr(kFolder.size());
-  const size_t slash = std::min(rest.find('/'), rest.size());
-  return slash < rest.size() && is_checkpoint_folder(rest.substr(0, slash)) &&
-         is_checkpoint_file(rest.substr(slash + 1));
-}
-
 /// The newest, the best, and others evenly between, `most` of them.
 std::vector<int64_t> chosen_checkpoints(const RunFolder& run, int64_t most) {
   const std::vector<int64_t> all = run.checkpoints();
@@ -81,7 +71,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->is_regular_file(error) && !it->is_symlink(error)) names.push_back(it->path().filename().string());
+    if (it->is_regular_file(error)) names.push_back(it->path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -127,7 +117,17 @@ Bytes pack_recorded(const RunFolder& run, const std::string& name, const std::st
 
 }  // namespace
 
+bool belongs_to_run(const std::string& place) {
+  constexpr std::string_view kFolder = "checkpoints/";
+  if (!place.starts_with(kFolder)) return is_run_file(place);
+  const std::string_view rest = std::string_view(place).substr(kFolder.size());
+  const size_t slash = std::min(rest.find('/'), rest.size());
+  return slash < rest.size() && is_checkpoint_folder(rest.substr(0, slash)) &&
+         is_checkpoint_file(rest.substr(slash + 1));
+}
+
 Bytes pack_run(const std::string& path, const std::string& name, const ArchiveOptions& options) {
+  refuse_links(path, "pack");  // a run from elsewhere would bring along any file of ours
   const RunFolder run = RunFolder::open(path);
   if (!options.recordings.empty()) return pack_recorded(run, name, options.recordings);
   TarWriter tar;
@@ -155,7 +155,7 @@ std::string unpack_run(std::span<const std::byte> archive, const std::string& fi
     const size_t slash = f.name.find('/');
     const std::string first = f.name.substr(0, slash == std::string::npos ? 0 : slash);
     if (name.empty()) name = first;
-    if (first.empty() || first != name || !belongs(f.name.substr(slash + 1))) {
+    if (first.empty() || first != name || !belongs_to_run(f.name.substr(slash + 1))) {
       throw IoError(file + ": " + quoted_name(f.name) +
                     " is no file of a run; expected one run's folder, as 'tar cf' packs it");
     }
@@ -192,7 +192,7 @@ std::vector<std::string> run_files(const std::string& path) {
   std::vector<std::string> names;
   const int error = for_each_below(path, [&](const std::string& file, mode_t mode) {
     const std::string place = file.substr(path.size() + 1);
-    if (S_ISREG(mode) && belongs(place)) names.push_back(place);
+    if (S_ISREG(mode) && belongs_to_run(place)) names.push_back(place);
   });
   if (error != 0) throw IoError("cannot read " + path + ": " + std::generic_category().message(error));
   std::sort(names.begin(), names.end());
@@ -200,7 +200,7 @@ std::vector<std::string> run_files(const std::string& path) {
 }
 
 void put_run_file(const std::string& path, const std::string& name, std::optional<std::span<const std::byte>> bytes) {
-  if (!belongs(name)) throw IoError(quoted_name(name) + " is no file of a run");
+  if (!belongs_to_run(name)) throw IoError(quoted_name(name) + " is no file of a run");
   const std::string file = path + "/" + name;
   const std::string folder = fs::path(file).parent_path().string();
   if (bytes) {

@@ -26,6 +26,8 @@ Bytes pack_run(const std::string& path, const std::string& name, const ArchiveOp
 /// files with a run's own names are taken, and only a run that opens. Throws IoError naming `file`.
 std::string unpack_run(std::span<const std::byte> archive, const std::string& file, const std::string& root);
 
+/// Whether a file of a run may have this place below its folder.
+bool belongs_to_run(const std::string& place);
 /// The files of the run in that folder, by their places below it.
 std::vector<std::string> run_files(const std::string& path);
 /// Writes one file of the run in that folder, or removes it, for those who carry a run file by file. A checkpoint's

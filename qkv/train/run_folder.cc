@@ -180,9 +180,10 @@ void RunFolder::store_changes() {
   changed_ = false;
 }
 
-void refuse_links(const std::string& folder) {
-  for_each_below(folder, [](const std::string& path, mode_t mode) {
-    if (S_ISLNK(mode)) throw IoError("cannot continue: " + path + " is a link; put what it names in its place");
+void refuse_links(const std::string& folder, const std::string& purpose) {
+  for_each_below(folder, [&](const std::string& path, mode_t mode) {
+    if (!S_ISLNK(mode)) return;
+    throw IoError("cannot " + purpose + ": " + path + " is a link; put what it names in its place");
   });
 }
 
@@ -204,6 +205,9 @@ std::vector<EvaluationRecord> RunFolder::history() const {
 std::vector<NamedParameter> parameters_of(Task& task) { return parameters(task); }
 
 void claim_folder(const std::string& folder, const std::string& name, const std::string& text) {
+  if (temporary_owner(fs::path(folder + "/").lexically_normal().parent_path().filename().string()) != 0) {
+    throw IoError("cannot write to " + folder + ": the name is that of a temporary folder; choose another --out");
+  }
   std::error_code error;
   const bool ours = !fs::exists(folder, error);
   make_folders(folder);

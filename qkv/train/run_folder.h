@@ -57,8 +57,9 @@ class RunFolder : public Checkpoints {
   std::shared_ptr<Lock> lock_;
 };
 
-/// Throws IoError when there is a link below this folder: what continues in it would read and write elsewhere.
-void refuse_links(const std::string& folder);
+/// Throws IoError "cannot PURPOSE: …" when there is a link below this folder: what continues in it, or packs it, would
+/// read and write elsewhere.
+void refuse_links(const std::string& folder, const std::string& purpose = "continue");
 
 /// While the pointer lives, no other process can train in this folder. Throws IoError when one does.
 std::shared_ptr<void> lock_folder(const std::string& path);

@@ -1,6 +1,8 @@
 // Finding, removing and renaming runs.
 #include "qkv/train/run_tree.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -10,6 +12,9 @@
 #include "qkv/base/utf8.h"
 #include "qkv/base/wording.h"
 #include "qkv/io/file.h"
+#include "qkv/io/folder.h"
+#include "qkv/io/json.h"
+#include "qkv/train/run_archive.h"
 #include "qkv/train/run_folder.h"
 
 namespace qkv {
@@ -51,6 +56,19 @@ std::string without_slash(const std::string& path) {
   return last == std::string::npos ? path : path.substr(0, last + 1);
 }
 
+/// Throws unless the record in a folder is one of ours: many a program keeps a config.json.
+void check_record(const std::string& path, FolderKind kind) {
+  const std::string file = path + "/" + row_of(kind).record;
+  const char* const member = kind == FolderKind::run ? "settings" : "arguments";
+  bool ours = false;
+  try {
+    const Json record = read_json(file, "a record");
+    ours = record.is_object() && record.contains(member);
+  } catch (const Error&) {  // not JSON, or not readable
+  }
+  if (!ours) throw IoError(file + " is not of a " + name_of(kind) + " that qkv made: " + path + " is left alone");
+}
+
 /// Throws unless everything in a run's, comparison's or study's folder belongs to it, and locks its runs.
 std::vector<std::shared_ptr<void>> claimed(const std::string& path) {
   const FolderKind kind = folder_kind(path);
@@ -59,17 +77,23 @@ std::vector<std::shared_ptr<void>> claimed(const std::string& path) {
     throw IoError(path + " is no run, comparison or study" + (kind == FolderKind::other ? "" : " but a link to one") +
                   ": it is left alone; 'qkv runs' lists what there is");
   }
-  std::vector<FoundRun> runs = find_runs(path);
-  for (const std::string& name : folders_in(path)) {
-    const bool part = kind == FolderKind::run ? name == "checkpoints"
-                                              : std::any_of(runs.begin(), runs.end(), [&](const FoundRun& run) {
-                                                  return run.id == name || run.id.starts_with(name + "/");
-                                                });
-    if (!part) throw IoError(path + " also holds the folder " + name + ", which is no part of it: it is left alone");
-  }
-  if (kind == FolderKind::run) runs = {{"", path, ""}};
+  check_record(path, kind);
+  const std::vector<FoundRun> runs = kind == FolderKind::run ? std::vector<FoundRun>{{"", path, ""}} : find_runs(path);
   std::vector<std::shared_ptr<void>> locked;
-  for (const FoundRun& run : runs) locked.push_back(lock_folder(run.path));
+  for (const FoundRun& run : runs) {
+    check_record(run.path, FolderKind::run);
+    locked.push_back(lock_folder(run.path));
+  }
+  for_each_below(path, [&](const std::string& file, mode_t mode) {
+    if (S_ISDIR(mode)) return;
+    const auto holds = [&](const FoundRun& run) { return file.starts_with(run.path + "/"); };
+    const auto run = std::find_if(runs.begin(), runs.end(), holds);
+    const fs::path place = file.substr((run == runs.end() ? path : run->path).size() + 1);
+    const bool left =
+        std::any_of(place.begin(), place.end(), [](const auto& p) { return temporary_owner(p.string()); });
+    if (left || place == "curves.svg" || belongs_to_run(place.string())) return;
+    throw IoError(path + " also holds " + file.substr(path.size() + 1) + ", which is no part of it: it is left alone");
+  });
   return locked;
 }
 
@@ -147,7 +171,7 @@ std::string rename_runs(const std::string& path, const std::string& name) {
   }
   const fs::path target = name.find('/') == std::string::npos ? fs::path(folder).parent_path() / name : fs::path(name);
   if (name.empty() || target.filename().empty() || target.filename() == "." || target.filename() == ".." ||
-      first_invalid_utf8(name) >= 0) {
+      first_invalid_utf8(name) >= 0 || temporary_owner(target.filename().string()) != 0) {
     throw ConfigError("'" + name + "' cannot be the name of a run");
   }
   std::error_code error;

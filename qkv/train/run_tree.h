@@ -46,7 +46,7 @@ std::vector<FoundRun> find_runs(const std::string& root);
 std::string not_a_run(const std::string& path);
 
 /// Removes a run, comparison or study. Throws IoError, and removes nothing, for anything else, for one that holds
-/// folders which are no part of it, and while it is being trained.
+/// anything which is no part of it, and while it is being trained.
 void remove_runs(const std::string& path);
 /// Renames a run, comparison or study; `name` is its new name in the same folder, or a whole path. Throws as above, for
 /// a run that is part of a comparison or study, and when something of the new name is there. Returns the new path.

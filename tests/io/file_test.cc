@@ -142,6 +142,15 @@ TEST(File, WhatAKilledProcessLeftGoesWithTheNextOne) {
   EXPECT_FALSE(std::filesystem::exists(folder / "b.tmp-999999999-0"));
 }
 
+TEST(File, NoOutputHasATemporaryName) {
+  const TempFolder t;
+  for (const char* name : {"run.tmp-999999-0", "run.tmp-1-12/", "./x.npy.tmp-999999-0"}) {
+    EXPECT_NE(message_of<IoError>([&] { AtomicFolder(t / name); }).find("temporary"), std::string::npos) << name;
+    EXPECT_THROW(write_file_atomic(t / name, std::string_view("x")), IoError) << name;
+  }
+  EXPECT_NO_THROW(write_file_atomic(t / "x.tmp-1", std::string_view("x")));
+}
+
 TEST(File, PartsOfAFile) {
   const TempFolder folder;
   write_file_atomic(folder / "a", "0123456789");

@@ -76,6 +76,24 @@ TEST(RunArchive, PublishedItIsSmallAndWhole) {
   EXPECT_TRUE(packed_examples(t.path).empty());
 }
 
+TEST(RunArchive, PacksNothingThatALinkNames) {
+  const Trained t;
+  write_file_atomic(t.temp / "secret", std::string_view("secret"));
+  for (const char* name : {"/data.txt", "/metrics.jsonl", "/checkpoints/00000016/state.json", "/checkpoints/average"}) {
+    const std::string path = t.path + name;
+    if (fs::exists(path)) fs::rename(path, t.temp / "kept");
+    fs::create_symlink(t.temp / "secret", path);
+    for (const char* recordings : {"", "secret"}) {
+      const ArchiveOptions options{.recordings = *recordings == 0 ? "" : t.temp / recordings};
+      EXPECT_NE(message_of<IoError>([&] { pack_run(t.path, "small", options); }).find("is a link"), std::string::npos)
+          << name;
+    }
+    fs::remove(path);
+    if (fs::exists(t.temp / "kept")) fs::rename(t.temp / "kept", path);
+  }
+  EXPECT_NO_THROW(pack_run(t.path, "small"));
+}
+
 TEST(RunArchive, TakesNothingButARun) {
   const Trained t;
   const std::string root = t.temp / "runs";

@@ -20,7 +20,7 @@ using testing::TempFolder;
 
 void put(const std::string& path) {
   make_folders(fs::path(path).parent_path().string());
-  write_file_atomic(path, std::string_view("{}"));
+  write_file_atomic(path, std::string_view(R"({"settings": {}, "arguments": []})"));
 }
 
 void put_run(const std::string& path) {
@@ -91,6 +91,35 @@ TEST(RunTree, RemovesRunsComparisonsAndStudiesAndNothingElse) {
   }
 }
 
+TEST(RunTree, RemovesNoFileThatIsNotOfARun) {
+  const Tree t;
+  for (const char* file :
+       {"/alone/notes.txt", "/alone/checkpoints/00000001/notes.txt", "/alone/checkpoints/mine/x.json",
+        "/study/rotary/notes.txt", "/compare-reverse/none/plan.md"}) {
+    put(t.root + file);
+    const std::string folder = t.root + std::string(file).substr(0, std::string(file).find('/', 1));
+    const std::string why = message_of<IoError>([&] { remove_runs(folder); });
+    EXPECT_NE(why.find("which is no part of it: it is left alone"), std::string::npos) << file << ": " << why;
+    EXPECT_THROW(rename_runs(folder, "other"), IoError);
+    EXPECT_TRUE(fs::exists(t.root + file));
+    fs::remove(t.root + file);
+  }
+  // Other programs have a config.json too.
+  const std::string record = t.root + "/web/config.json";
+  for (const char* text : {R"({"name": "web"})", "[]", "no JSON"}) {
+    put(t.root + "/web/users.json");
+    write_file_atomic(record, std::string_view(text));
+    const std::string why = message_of<IoError>([&] { remove_runs(t.root + "/web"); });
+    EXPECT_EQ(why, record + " is not of a run that qkv made: " + t.root + "/web is left alone");
+  }
+  // What a killed process left goes along.
+  put(t.root + "/alone/checkpoints/00000002.tmp-999999-0/model.safetensors");
+  put(t.root + "/alone/result.json.tmp-999999-0");
+  put(t.root + "/compare-reverse/curves.svg");
+  remove_runs(t.root + "/alone");
+  remove_runs(t.root + "/compare-reverse");
+}
+
 TEST(RunTree, LeavesWhatIsBeingTrainedAlone) {
   const Tree t;
   {
@@ -114,6 +143,9 @@ TEST(RunTree, RenamesInPlaceAndNeverOverSomethingElse) {
             std::string::npos);
   for (const char* name : {"", "..", "x/"}) EXPECT_THROW(rename_runs(t.root + "/first", name), Error) << name;
   EXPECT_THROW(rename_runs(t.root + "/notes", "x"), IoError);
+  // A name that is taken for what a killed process left would be cleared away.
+  EXPECT_THROW(rename_runs(t.root + "/first", "x.tmp-999999-0"), ConfigError);
+  EXPECT_THROW(claim_folder(t.root + "/x.tmp-999999-0/", kComparisonRecord, "{}"), IoError);
 }
 
 }  // namespace
