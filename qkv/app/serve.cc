@@ -30,7 +30,10 @@ class StopOnSignal {
  public:
   StopOnSignal() {
     sigemptyset(&signals_);
-    for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&signals_, s);
+    for (const int s : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals_, s);
+    struct sigaction hangup {};
+    ::sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) sigaddset(&signals_, SIGHUP);  // a blocked one would arrive in spite of nohup
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
   ~StopOnSignal() {

@@ -63,9 +63,10 @@ class Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
+  void send(int signal) const { ::kill(process_, signal); }
   /// Sends the signal and returns the exit code (-1: a signal ended it).
   int end(int signal) {
-    ::kill(process_, signal);
+    send(signal);
     int status = 0;
     ::waitpid(process_, &status, 0);
     process_ = -1;
@@ -106,6 +107,19 @@ TEST_F(ServeProgramTest, ControlCEndsItInThreeSecondsWhateverRuns) {
   for (const char* run : {"reverse", "reverse-2"}) {
     EXPECT_FALSE(std::filesystem::is_empty(folder_ / (std::string(run) + "/checkpoints"))) << run;
   }
+}
+
+TEST_F(ServeProgramTest, AClosedTerminalEndsItUnlessNohupSaysOtherwise) {
+  Served server({"--root", folder_.path()});
+  EXPECT_EQ(server.end(SIGHUP), 0);
+  const auto before = ::signal(SIGHUP, SIG_IGN);  // what nohup does, and a child inherits
+  Served kept({"--root", folder_.path()});
+  ::signal(SIGHUP, before);
+  ASSERT_GT(kept.port(), 0) << kept.said();
+  kept.send(SIGHUP);
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(status_of(ask(kept.port(), "GET /api/runs")), 200);
+  EXPECT_EQ(kept.end(SIGTERM), 0);
 }
 
 TEST_F(ServeProgramTest, ATrainingThatIsToldToStopStops) {
