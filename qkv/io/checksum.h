@@ -50,7 +50,7 @@ class Checksums {
   /// Throws IoError "PATH: damaged: …" when the file of that name was written with another sum than xxh64(its bytes),
   /// or when there is a list without it.
   void check(const std::string& name, uint64_t sum) const;
-  /// The same for every listed file, read from the disk.
+  /// The same for every listed file, read from the disk. Throws IoError for one larger than 256 MiB that is no .txt.
   void check_all() const;
 
  private:

@@ -1,10 +1,12 @@
 // Parsing by nlohmann's SAX interface into a tree whose depth is bounded, and the getters that read it.
 #include "qkv/io/json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
 
+#include "qkv/base/budget.h"
 #include "qkv/base/wording.h"
 #include "qkv/io/file.h"
 
@@ -49,6 +51,8 @@ class Builder final : public nlohmann::json_sax<Json> {
     return false;
   }
   Json* place(Json value) {
+    constexpr size_t kOften = 1 << 12;
+    if (++values_ % kOften == 0) check_budget();
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -77,7 +81,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  size_t most_depth_;
+  size_t most_depth_, values_ = 0;
   Json root_;
   std::vector<Level> open_;
   std::string key_, problem_;
@@ -100,9 +104,11 @@ Json read_json(const std::string& path, const std::string& what, uint64_t most_b
 }
 
 std::string quoted_name(std::string_view name) {
+  size_t shown = std::min<size_t>(name.size(), 120);
+  while (shown > 0 && shown < name.size() && (name[shown] & 0xc0) == 0x80) --shown;  // not within a character
   std::string out;
-  for (const char c : name.substr(0, 120)) out += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
-  return "'" + out + (name.size() > 120 ? "...'" : "'");
+  for (const char c : name.substr(0, shown)) out += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? '?' : c;
+  return "'" + out + (shown < name.size() ? "...'" : "'");
 }
 
 std::string json_text(const Json& value, int indent) {

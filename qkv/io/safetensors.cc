@@ -16,7 +16,8 @@
 namespace qkv {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+// Room for 100,000 tensors. The format allows 100 MB, but numbers in JSON take twenty times their length once parsed.
+constexpr uint64_t kMaxHeader = uint64_t{1} << 24;
 
 size_t dtype_size(std::string_view dtype) {
   static constexpr std::pair<std::string_view, size_t> kSizes[] = {
@@ -135,6 +136,10 @@ void save_safetensors(const std::string& path, const std::vector<SafetensorView>
     throw IoError("cannot write " + path + ": a tensor name or metadata value is not valid UTF-8");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > kMaxHeader) {
+    throw IoError("cannot write " + path + ": its header has " + std::to_string(text.size()) + " bytes, at most " +
+                  std::to_string(kMaxHeader) + " can be read again");
+  }
   const uint64_t length = text.size();
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
@@ -156,7 +161,8 @@ SafetensorsFile SafetensorsFile::parse(Bytes bytes, const std::string& name) {
   std::memcpy(&length, file.file_.data(), 8);
   const std::string_view rest(reinterpret_cast<const char*>(file.file_.data()) + 8, file.file_.size() - 8);
   if (length > kMaxHeader)
-    throw IoError(name + ": not a safetensors file (header length " + std::to_string(length) + ")");
+    throw IoError(name + ": not a safetensors file (header length " + std::to_string(length) + ", at most " +
+                  std::to_string(kMaxHeader) + ")");
   if (length > rest.size()) {
     throw IoError(name + ": truncated safetensors file: its header should be " + std::to_string(length) + " bytes, " +
                   std::to_string(rest.size()) + " are left");

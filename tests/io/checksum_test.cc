@@ -36,6 +36,9 @@ TEST(Checksum, AFolderKnowsItsFiles) {
   write_file_atomic(folder / "z", std::string_view("x"));
   EXPECT_EQ(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }),
             folder / "z" + ": damaged: its bytes are not those that were saved (see CHECKSUMS beside it)");
+  std::filesystem::resize_file(folder / "z", uintmax_t{1} << 40);  // a hole: reading it would take minutes
+  EXPECT_NE(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }).find("more than the 268435456"),
+            std::string::npos);
   std::filesystem::remove(folder / "z");
   EXPECT_NE(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }), "");
   for (const char* bad : {"", "44bc2cf5ad770999  a b", "44bc2cf5ad770999 a b\n", "44bc2cf5ad77099  a b\n", "x\n",
@@ -45,6 +48,8 @@ TEST(Checksum, AFolderKnowsItsFiles) {
               folder / "CHECKSUMS" + ": damaged: not a list of checksums")
         << bad;
   }
+  write_file_atomic(folder / "CHECKSUMS", "44bc2cf5ad770999  " + std::string(256, 'a') + "\n");
+  EXPECT_NE(message_of<IoError>([&] { Checksums::load(folder.path()); }), "") << "no file has such a name";
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "io/temp_folder.h"
+#include "qkv/base/budget.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -25,6 +27,24 @@ std::string refusal(const std::string& text, size_t most_depth = 64) {
 TEST(JsonDoor, KeepsOrderAndValues) {
   const std::string text = R"({"z":[1,-2,2.5,true,null,"ü"],"a":{"k":18446744073709551615}})";
   EXPECT_EQ(parse_json(text, {.where = "a.json"}).dump(), text);
+}
+
+TEST(JsonDoor, NamesInMessagesAreOneShortLineOfWholeCharacters) {
+  EXPECT_EQ(quoted_name("a\nb\x1b"), "'a?b?'");
+  EXPECT_EQ(quoted_name(std::string(119, 'a') + "ü"), "'" + std::string(119, 'a') + "...'");
+  EXPECT_EQ(quoted_name(std::string(118, 'a') + "ü"), "'" + std::string(118, 'a') + "ü'");
+  EXPECT_EQ(quoted_name(std::string(1000, '\x80')), "'...'");
+}
+
+TEST(JsonDoor, StopsWithTheRequestThatReads) {
+  std::string text = "[";
+  while (text.size() < (1u << 20)) text += "0,";
+  text += "0]";
+  Budget budget(std::chrono::hours(1), 0);
+  const BudgetScope scope(&budget);
+  EXPECT_NO_THROW(parse_json(text, {.where = "a.json"}));
+  budget.cancel();
+  EXPECT_THROW(parse_json(text, {.where = "a.json"}), BudgetError);
 }
 
 TEST(JsonDoor, DepthIsLimited) {

@@ -92,6 +92,15 @@ TEST(Safetensors, RefusesToWriteNonsense) {
   EXPECT_EQ(folder.entries(), 0);
 }
 
+TEST(Safetensors, AHeaderIsOfBoundedLength) {
+  std::string header = R"({"a":[)";
+  while (header.size() < (17u << 20)) header += "0,";
+  EXPECT_NE(refusal(header + "0]}", 0).find("not a safetensors file (header length "), std::string::npos);
+  const TempFolder folder;
+  const auto save = [&] { save_safetensors(folder / "w", {}, {{"note", std::string(17u << 20, 'x')}}); };
+  EXPECT_NE(message_of<IoError>(save).find("at most 16777216 can be read again"), std::string::npos);
+}
+
 TEST(Safetensors, RefusesDamage) {
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   EXPECT_EQ(refusal(good, 8), "");
