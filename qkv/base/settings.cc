@@ -10,6 +10,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/base/read_number.h"
+#include "qkv/base/utf8.h"
 
 namespace qkv {
 namespace {
@@ -21,7 +22,13 @@ std::string shown(double value) {
 }
 
 [[noreturn]] void refuse(const Setting& s, std::string_view value, const std::string& expected) {
-  throw ConfigError("--" + s.name + ": '" + std::string(value) + "' is not " + expected);
+  constexpr size_t kShown = 120;  // a message is one line; some values come from files of others
+  std::string text(value.substr(0, kShown));
+  if (value.size() > kShown) {
+    if (const int64_t cut = first_invalid_utf8(text); cut >= 0) text.resize(static_cast<size_t>(cut));
+    text += "...";
+  }
+  throw ConfigError("--" + s.name + ": '" + text + "' is not " + expected);
 }
 
 template <class T>

@@ -263,6 +263,8 @@ TEST(Settings, RefusalsNameTheOptionAndWhatItAccepts) {
   EXPECT_EQ(message("hidden", "0"), "--hidden: '0' is not a whole number between 1 and 4096");
   EXPECT_EQ(message("hidden", "12x"), "--hidden: '12x' is not a whole number between 1 and 4096");
   EXPECT_EQ(message("cell", "rnn"), "--cell: 'rnn' is not one of: lstm, gru");
+  EXPECT_EQ(message("cell", (std::string(119, 'a') + "ü").c_str()),
+            "--cell: '" + std::string(119, 'a') + "...' is not one of: lstm, gru");
   EXPECT_EQ(message("width", "3"), "unknown setting 'width'; available: hidden, cell");
   EXPECT_EQ(s.get_integer("hidden"), 128);
 }

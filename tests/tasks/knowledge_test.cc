@@ -166,6 +166,12 @@ TEST(Knowledge, AnswersNamesAndQuestionsAlike) {
               task->predict(std::vector<std::string>{std::string(200, 'a')}, {});
             }).find("leaves no room for an answer"),
             std::string::npos);
+  for (const char* letter : {"a", "é"}) {  // a long question is not repeated in the message
+    std::string question;
+    for (int i = 0; i < 8000; ++i) question += letter;
+    const auto ask = [&] { task->predict(std::vector<std::string>{question}, {}); };
+    EXPECT_LT(message_of<ConfigError>(ask).size(), 400u);
+  }
   // A trace names every character that was read and written.
   const TracedExample traced = task->trace("Bal Dar");
   ASSERT_EQ(traced.attention.size(), 2u);

@@ -9,6 +9,7 @@
 #include "qkv/core/autograd.h"
 #include "qkv/data/batching.h"
 #include "qkv/data/generated_knowledge.h"
+#include "qkv/io/json.h"
 #include "qkv/ops/ops.h"
 #include "qkv/tasks/hypotheses.h"
 #include "qkv/tasks/knowledge/data.h"
@@ -110,11 +111,11 @@ std::vector<std::vector<Hypothesis>> Knowledge::answered(std::span<const std::st
                     .max_lengths = {}};
   how.forced = beginning;
   for (const std::string& q : questions) {
-    prompts.push_back(question_prompt(q, data_.vocabulary(), "'" + q + "'", missing_));
+    prompts.push_back(question_prompt(q, data_.vocabulary(), quoted_name(q), missing_));
     how.first.push_back(CharVocabulary::kMask);
     const int64_t room = block_ - static_cast<int64_t>(prompts.back().size()) + 1;
     if (room < 2) {
-      throw ConfigError("'" + q + "' has " + std::to_string(prompts.back().size() - 1) +
+      throw ConfigError(quoted_name(q) + " has " + std::to_string(prompts.back().size() - 1) +
                         " characters, which leaves no room for an answer: the model reads " + std::to_string(block_));
     }
     how.max_lengths.push_back(options.max_length > 0 ? std::min(options.max_length, room)
