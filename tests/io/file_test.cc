@@ -250,7 +250,7 @@ TEST(Folder, LeftoversOfKilledProcessesAreRemoved) {
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(folder.entries(), 1);
   write_file_atomic(folder / "x.tmp-notes", "mine");
-  write_file_atomic(folder / ("y.tmp-" + std::to_string(::getppid()) + "-0"), "of a living process");
+  std::ofstream(folder / ("y.tmp-" + std::to_string(::getppid()) + "-0")) << "of a living process";
   remove_leftovers(folder.path());
   EXPECT_EQ(folder.entries(), 2);
   EXPECT_TRUE(std::filesystem::exists(folder / "x.tmp-notes"));

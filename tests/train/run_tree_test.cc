@@ -114,7 +114,7 @@ TEST(RunTree, RemovesNoFileThatIsNotOfARun) {
   }
   // What a killed process left goes along.
   put(t.root + "/alone/checkpoints/00000002.tmp-999999-0/model.safetensors");
-  put(t.root + "/alone/result.json.tmp-999999-0");
+  fs::copy_file(t.root + "/alone/config.json", t.root + "/alone/result.json.tmp-999999-0");
   put(t.root + "/compare-reverse/curves.svg");
   remove_runs(t.root + "/alone");
   remove_runs(t.root + "/compare-reverse");
