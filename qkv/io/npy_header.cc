@@ -159,7 +159,7 @@ std::optional<uint64_t> array_bytes(const Shape& shape, size_t item) {
     empty = empty || size == 0;
     if (size > 0 && __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) return std::nullopt;
   }
-  if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+  if (bytes > static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max())) return std::nullopt;  // 2³¹ of 32 bits
   return empty ? 0 : bytes;
 }
 

@@ -36,9 +36,11 @@ TEST(Checksum, AFolderKnowsItsFiles) {
   write_file_atomic(folder / "z", std::string_view("x"));
   EXPECT_EQ(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }),
             folder / "z" + ": damaged: its bytes are not those that were saved (see CHECKSUMS beside it)");
-  std::filesystem::resize_file(folder / "z", uintmax_t{1} << 40);  // a hole: reading it would take minutes
-  EXPECT_NE(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }).find("more than the 268435456"),
-            std::string::npos);
+  if (sizeof(size_t) > 4) {                                          // no larger files in a browser's tab
+    std::filesystem::resize_file(folder / "z", uintmax_t{1} << 40);  // a hole: reading it would take minutes
+    EXPECT_NE(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }).find("more than the 268435456"),
+              std::string::npos);
+  }
   std::filesystem::remove(folder / "z");
   EXPECT_NE(message_of<IoError>([&] { Checksums::load(folder.path()).check_all(); }), "");
   for (const char* bad : {"", "44bc2cf5ad770999  a b", "44bc2cf5ad770999 a b\n", "44bc2cf5ad77099  a b\n", "x\n",
