@@ -172,6 +172,7 @@ for (const screen of screens) {
     await ready(page, ".map-box");
     await listed(page, ["reverse-small", "odd"]);
     await page.goto(file + hashOf("explore", { m: "reverse-small" }));
+    await page.waitForFunction(() => location.hash.includes("x=")); // its example would replace what is typed before
     await page.fill("#input", "abcdabcdda");
     await page.click("form button[type=submit]");
     const want = qkv("predict", join(runs, "reverse-small"), "abcdabcdda").trim();
