@@ -214,7 +214,7 @@ StudyOptions study_options(Recipe recipe, const std::string& data) {
     return o;
   }
   set({{"names", "0"}, {"answers", "0"}, {"ask", "0"}, {"questions", "0"}, {"span-weight", "1"}});
-  // Orthogonal updates recall as much after 40 epochs as AdamW's after 80; docs/RESULTS.md has both.
+  // Orthogonal updates recall about as much after 40 epochs as AdamW's after 80; docs/RESULTS.md has both.
   set({{"optimizer", "muon"}, {"lr", "0.005"}, {"batch", "32"}, {"epochs", data.empty() ? "40" : "120"}});
   o.finetuning.epochs = data.empty() ? 20 : 10;
   o.finetuning.batch = data.empty() ? 0 : 256;
