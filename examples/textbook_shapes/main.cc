@@ -97,7 +97,8 @@ void show_multi_head_attention() {
 void show_positional_encoding() {
   Context ctx;
   const PositionalEncoding positions(32, 60, 0);  // width, longest, dropout
-  const Tensor x = Tensor::zeros({1, 60, 32}), p = positions.table();
+  const Tensor x = Tensor::zeros({1, 60, 32});
+  const Tensor& p = positions.table();
   check_shape(positions.forward(x, ctx), "[1,60,32]");
   check(p.at({0, 6}) == 0 && p.at({0, 7}) == 1, "position 0 is 0, 1, 0, 1, …");
   check(std::abs(p.at({9, 6}) - std::sin(9 / std::pow(10000.0, 6.0 / 32))) < 1e-6, "even columns are sines");

@@ -105,15 +105,13 @@ Option& Cli::number(const std::string& name, double& value, const std::string& h
 
 Option& Cli::choice(const std::string& name, std::string& value, const std::string& type, const std::string& help,
                     std::vector<std::string> names) {
-  return call(name, type, help,
-              [name, names, &value](const std::string& word) {
-                if (std::find(names.begin(), names.end(), word) == names.end()) {
-                  throw ConfigError(name + ": '" + word + "' is not one of: " + listed(names) +
-                                    did_you_mean(word, names));
-                }
-                value = word;
-              })
-      .among(std::move(names));
+  Option& option = call(name, type, help, [name, names, &value](const std::string& word) {
+    if (std::find(names.begin(), names.end(), word) == names.end()) {
+      throw ConfigError(name + ": '" + word + "' is not one of: " + listed(names) + did_you_mean(word, names));
+    }
+    value = word;
+  });
+  return option.among(std::move(names));
 }
 
 void Cli::settings(Settings& settings, const std::vector<std::string>& without) {
