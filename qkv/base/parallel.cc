@@ -213,7 +213,7 @@ class Phases {
     taken(own, tasks_.size()).store(1, std::memory_order_relaxed);
     for (size_t p = 0; p < tasks_.size(); ++p) {
       take(p, own);
-      for (size_t n = 1; n < threads_; ++n) wait_for(p, (own + n) % threads_);
+      for (size_t n = 0; n < threads_; ++n) wait_for(p, (own + n) % threads_);  // its own, too: another may have it
     }
   }
   void rethrow() const {
@@ -230,7 +230,8 @@ class Phases {
   }
 
   void take(size_t phase, size_t share) {
-    if (taken(share, phase).exchange(1, std::memory_order_relaxed) != 0) return;
+    Mark& mark = taken(share, phase);
+    if (mark.load(std::memory_order_relaxed) != 0 || mark.exchange(1, std::memory_order_relaxed) != 0) return;
     try {
       for (int64_t i = begin(phase, share); i < begin(phase, share + 1); ++i) fn_(closure_, phase, i);
     } catch (...) {
@@ -241,12 +242,12 @@ class Phases {
   }
 
   void wait_for(size_t phase, size_t share) {
-    constexpr int kPatience = 64;  // pauses, some microseconds
+    constexpr int kPatience = 64, kLong = 4096;  // pauses: a microsecond or two, some tens of them
     if (begin(phase, share) == begin(phase, share + 1)) return;
     for (int i = 0; ended(share, phase).load(std::memory_order_acquire) == 0; ++i) {
       const bool there = taken(share, tasks_.size()).load(std::memory_order_relaxed) != 0;
       if (!there || i >= kPatience) take(phase, share);
-      if (i < kPatience) {
+      if (i < kLong) {
         pause_briefly();
       } else {
         std::this_thread::yield();  // whoever has it may need this core

@@ -192,7 +192,7 @@ class Search {
     go_on(s, first);
   }
 
-  // The chosen candidates become the live hypotheses: the last that goes on from a row takes its tokens, others copy.
+  // The chosen candidates become the live hypotheses: the last that continues a row takes its tokens, others copy.
   void go_on(Sentence& s, int64_t first) {
     s.next.clear();
     for (auto c = chosen_.begin(); c != chosen_.end(); ++c) {
@@ -221,7 +221,7 @@ class Search {
   StepDecoder& decoder_;
   const SearchOptions& options_;
   std::vector<Sentence> sentences_;
-  std::vector<int64_t> tokens_, source_rows_;  // of each live hypothesis: its newest token, the row it goes on from
+  std::vector<int64_t> tokens_, source_rows_;  // of each live hypothesis: its newest token, the row it continues
   // Of one step, kept so that the next one asks for no memory.
   std::vector<float> normalisers_;
   std::vector<int64_t> any_target_;

@@ -11,7 +11,7 @@
 namespace qkv {
 
 /// The keys and values of one layer, row by row, in pages: the cache grows by a page at a time and copies nothing. A
-/// token is its keys [Hkv, D] and then its values [Hkv, Dv]. Rows that go on from one beginning share its pages until
+/// token is its keys [Hkv, D] and then its values [Hkv, Dv]. Rows that continue one beginning share its pages until
 /// they write. The caller knows which part is in use: one length per row, the same for all layers.
 class KvCache {
  public:

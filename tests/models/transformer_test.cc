@@ -223,7 +223,7 @@ GptConfig wide_gpt(Positions positions) {
   return config;
 }
 
-// Rows that go on from one beginning share what was read until each writes its own.
+// Rows that continue one beginning share what was read until each writes its own.
 TEST(Gpt, SelectedRowsGoOnByThemselves) {
   for (const std::string& positions : choices<Positions>()) {
     for (const char* mechanism : {"multi-head", "synthesizer"}) {
@@ -238,7 +238,7 @@ TEST(Gpt, SelectedRowsGoOnByThemselves) {
       Tensor scores;
       for (int64_t t = 0; t < 70; ++t) {
         if (t % 10 == 5) {  // grows to 20 rows and shrinks again
-          rows = t < 40 ? std::vector<int64_t>{0, 0, 1, 1} : std::vector<int64_t>{1, 0, 3};
+          rows = t < 40 ? std::vector<int64_t>{0, 0, 1, 1} : std::vector<int64_t>{1, 0, 2};
           if (t == 25) rows = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3};
           steps->select(rows);
           std::vector<std::vector<int64_t>> kept;
