@@ -48,6 +48,14 @@ int current_cpu() { return -1; }
 void leave_cpu(int) {}
 #endif
 
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
 // One job at a time. A worker counts itself in `active_` and then takes tasks if the job is still open; the caller
 // closes the job when no task is left and waits for the workers inside. A worker that wakes up late finds it closed,
 // so nobody ever waits for a sleeping one.
@@ -95,7 +103,7 @@ class Pool {
     if (sleepers_.load() > 0) wake_.notify_all();
     drain(0);
     open_.store(false);
-    while (active_.load() != 0) pause();
+    while (active_.load() != 0) pause_briefly();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -108,14 +116,6 @@ class Pool {
     }
     wake_.notify_all();
     for (auto& w : workers_) w.join();
-  }
-
-  static void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#else
-    std::this_thread::yield();
-#endif
   }
 
   // The tasks not yet taken, own range first.
@@ -145,7 +145,7 @@ class Pool {
     for (const auto start = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - start < kAwake;) {
       for (int i = 0; i < kPauses; ++i) {
         if (epoch_.load(std::memory_order_acquire) != seen) return true;
-        pause();
+        pause_briefly();
       }
     }
     return false;
@@ -187,6 +187,80 @@ class Pool {
   void* closure_ = nullptr;
   const Budget* budget_ = nullptr;  // of the caller: shared by all who help
   int caller_cpu_ = -1;             // when the job began
+  std::exception_ptr error_;
+};
+
+// The phases of one call. Each thread has a share of each phase; who has waited for a share that nobody has begun, or
+// whose thread is not there, takes it. So nobody waits for a sleeping thread, and in the usual case a thread only
+// writes to lines of its own: a phase ends within the time that a line takes from core to core.
+class Phases {
+ public:
+  Phases(std::span<const int64_t> tasks, detail::PhaseFn fn, void* closure, size_t threads)
+      : tasks_(tasks), fn_(fn), closure_(closure), threads_(threads), lane_(tasks.size() / 64 * 64 + 128) {
+    struct Memory {
+      std::unique_ptr<Mark[]> marks;
+      size_t size = 0;
+    };
+    thread_local Memory memory;  // of the caller, kept: decoding comes here for every token
+    const size_t size = 2 * lane_ * threads;
+    if (memory.size < size) memory = {std::make_unique<Mark[]>(size), size};
+    marks_ = memory.marks.get();
+    for (size_t i = 0; i < size; ++i) marks_[i].store(0, std::memory_order_relaxed);
+  }
+
+  // What thread `own` does.
+  void walk(size_t own) {
+    taken(own, tasks_.size()).store(1, std::memory_order_relaxed);
+    for (size_t p = 0; p < tasks_.size(); ++p) {
+      take(p, own);
+      for (size_t n = 0; n < threads_; ++n) wait_for(p, (own + n) % threads_);  // its own, too: another may have it
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  using Mark = std::atomic<unsigned char>;
+  Mark& taken(size_t thread, size_t phase) { return marks_[2 * thread * lane_ + phase]; }
+  Mark& ended(size_t thread, size_t phase) { return marks_[(2 * thread + 1) * lane_ + phase]; }
+
+  int64_t begin(size_t phase, size_t share) const {
+    return tasks_[phase] * static_cast<int64_t>(share) / static_cast<int64_t>(threads_);
+  }
+
+  void take(size_t phase, size_t share) {
+    Mark& mark = taken(share, phase);
+    if (mark.load(std::memory_order_relaxed) != 0 || mark.exchange(1, std::memory_order_relaxed) != 0) return;
+    try {
+      for (int64_t i = begin(phase, share); i < begin(phase, share + 1); ++i) fn_(closure_, phase, i);
+    } catch (...) {
+      std::lock_guard lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+    ended(share, phase).store(1, std::memory_order_release);
+  }
+
+  void wait_for(size_t phase, size_t share) {
+    constexpr int kPatience = 64, kLong = 4096;  // pauses: a microsecond or two, some tens of them
+    if (begin(phase, share) == begin(phase, share + 1)) return;
+    for (int i = 0; ended(share, phase).load(std::memory_order_acquire) == 0; ++i) {
+      const bool there = taken(share, tasks_.size()).load(std::memory_order_relaxed) != 0;
+      if (!there || i >= kPatience) take(phase, share);
+      if (i < kLong) {
+        pause_briefly();
+      } else {
+        std::this_thread::yield();  // whoever has it may need this core
+      }
+    }
+  }
+
+  std::span<const int64_t> tasks_;
+  detail::PhaseFn fn_;
+  void* closure_;
+  size_t threads_, lane_;
+  Mark* marks_ = nullptr;  // for each thread: which shares are taken (the last: it is there), which have ended
+  std::mutex error_mutex_;
   std::exception_ptr error_;
 };
 
@@ -258,6 +332,19 @@ void detail::run_tasks(int64_t tasks, TaskFn fn, void* closure) {
     return;
   }
   pool()->run(tasks, fn, closure);
+}
+
+void detail::run_phases(std::span<const int64_t> tasks, PhaseFn fn, void* closure) {
+  const auto threads = static_cast<size_t>(num_threads());
+  if (inside_task || threads == 1) {
+    for (size_t p = 0; p < tasks.size(); ++p) {
+      for (int64_t i = 0; i < tasks[p]; ++i) fn(closure, p, i);
+    }
+    return;
+  }
+  Phases phases(tasks, fn, closure, threads);
+  parallel_for(static_cast<int64_t>(threads), [&](int64_t t) { phases.walk(static_cast<size_t>(t)); });
+  phases.rethrow();
 }
 
 }  // namespace qkv

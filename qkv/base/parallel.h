@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 namespace qkv {
@@ -18,6 +19,8 @@ namespace detail {
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)());
 using TaskFn = void (*)(void* closure, int64_t task);
 void run_tasks(int64_t tasks, TaskFn fn, void* closure);
+using PhaseFn = void (*)(void* closure, size_t phase, int64_t task);
+void run_phases(std::span<const int64_t> tasks, PhaseFn fn, void* closure);
 }  // namespace detail
 
 /// Calls fn(i) once for every i in [0, tasks), each on one thread, in no particular order.
@@ -41,6 +44,17 @@ void parallel_blocks(int64_t n, int64_t block, Fn&& fn) {
     const int64_t begin = i * block;
     fn(begin, begin + block < n ? begin + block : n);
   });
+}
+
+/// Phases one after another, in a single meeting of the threads: fn(phase, i) once for every i in [0, tasks[phase]), no
+/// task of a phase before all of the one before it have ended. For many short phases, where parallel_for would cost as
+/// much as its work. Otherwise like parallel_for.
+template <class Fn>
+void parallel_phases(std::span<const int64_t> tasks, Fn&& fn) {
+  using F = std::remove_reference_t<Fn>;
+  detail::run_phases(
+      tasks, [](void* f, size_t phase, int64_t i) { (*static_cast<F*>(f))(phase, i); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(fn))));
 }
 
 }  // namespace qkv

@@ -107,6 +107,8 @@ class Tensor {
   int64_t storage_offset() const;
   /// Whether nobody else shares this one's memory: no tensor, no former owner.
   bool owns_memory_alone() const;
+  /// Whether there is no other handle of it either, so that nobody would see it change.
+  bool is_only_handle() const { return impl_.use_count() == 1 && owns_memory_alone(); }
   /// Overwrites the numbers (shapes must agree); history is not touched. For initialisation and loading.
   void copy_from(const Tensor& source);
   /// Adds another tensor's numbers (same shape and dtype) in place; history is not touched. For gradients.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "qkv/base/error.h"
@@ -24,33 +25,27 @@ bool better(const Candidate& a, const Candidate& b) {
   return a.row != b.row ? a.row < b.row : a.token < b.token;
 }
 
-// log Σ exp of every row.
-std::vector<float> normalisers(const Tensor& scores) {
-  const auto rows = static_cast<size_t>(scores.dim(0));
-  std::vector<float> lse(rows);
-  const std::vector<int64_t> targets(rows, 0);
-  kernels::cross_entropy({.rows = scores.dim(0),
-                          .V = scores.dim(1),
-                          .logits = scores.f32(),
-                          .targets = targets.data(),
-                          .lse = lse.data()});
-  return lse;
-}
-
-// The k best next tokens of one row, as hypotheses that so far have log probability `before` - lse.
-std::vector<Candidate> best_of_row(const float* scores, int64_t V, int64_t k, int64_t row, double before) {
-  std::vector<Candidate> best;
-  const auto take = [&](int64_t j) {
-    const Candidate c{before + static_cast<double>(scores[j]), row, j};
+// The k best next tokens of one row into `best`, as hypotheses that so far have log probability `before` - lse.
+void best_of_row(std::span<const float> scores, size_t k, int64_t row, double before, std::vector<Candidate>& best) {
+  best.clear();
+  float least = -std::numeric_limits<float>::infinity();  // from when on there are k: the k-th best
+  const auto take = [&](size_t j) {
+    const Candidate c{before + static_cast<double>(scores[j]), row, static_cast<int64_t>(j)};
     if (std::isnan(c.log_probability)) return;
     best.insert(std::upper_bound(best.begin(), best.end(), c, better), c);
-    if (static_cast<int64_t>(best.size()) > k) best.pop_back();
+    if (best.size() > k) best.pop_back();
+    if (best.size() == k) least = scores[static_cast<size_t>(best.back().token)];
   };
-  // Most tokens are worse than the k-th best so far, and one comparison tells.
-  for (int64_t j = 0; j < V; ++j) {
-    if (static_cast<int64_t>(best.size()) < k || scores[j] > scores[best.back().token]) take(j);
+  // Most tokens are worse than the k-th best so far, and one comparison tells, many at a time.
+  constexpr size_t kBlock = 64;
+  for (size_t j = 0; j < scores.size(); j += kBlock) {
+    const std::span<const float> block = scores.subspan(j, std::min(kBlock, scores.size() - j));
+    bool any = best.size() < k;
+    for (const float score : block) any |= score > least;
+    for (size_t i = 0; any && i < block.size(); ++i) {
+      if (best.size() < k || block[i] > least) take(j + i);
+    }
   }
-  return best;
 }
 
 struct Partial {
@@ -60,7 +55,7 @@ struct Partial {
 
 // One source sentence during the search. Its live hypotheses own consecutive rows of the decoder.
 struct Sentence {
-  std::vector<Partial> live;
+  std::vector<Partial> live, next;   // next: room for those to come
   std::vector<Hypothesis> finished;  // best first
   int64_t max_length = 0;
   bool done = false;
@@ -90,11 +85,11 @@ class Search {
   }
 
   std::vector<std::vector<Hypothesis>> run() {
-    std::vector<int64_t> tokens = options_.first;
-    if (tokens.empty()) tokens.assign(sentences_.size(), options_.begin);
-    for (int64_t length = 1; !tokens.empty(); ++length) {
-      extend(decoder_.step(tokens), length);
-      tokens = keep_live();
+    tokens_ = options_.first;
+    if (tokens_.empty()) tokens_.assign(sentences_.size(), options_.begin);
+    for (int64_t length = 1; !tokens_.empty(); ++length) {
+      extend(decoder_.step(tokens_), length);
+      keep_live();
     }
     std::vector<std::vector<Hypothesis>> results;
     for (Sentence& s : sentences_) {
@@ -123,42 +118,57 @@ class Search {
   void extend(const Tensor& scores_in, int64_t length) {
     const bool ready = scores_in.dtype() == DType::f32 && scores_in.is_contiguous();
     const Tensor scores = ready ? scores_in : scores_in.to(DType::f32);
-    const int64_t V = scores.dim(1), k = std::min(2 * options_.beam, V);
-    std::vector<double> before;
-    const std::vector<float> lse = normalisers(scores);
+    const int64_t V = scores.dim(1), k = options_.beam == 1 ? 1 : std::min(2 * options_.beam, V);
+    const auto rows = static_cast<size_t>(scores.dim(0));
+    find_normalisers(scores);
+    before_.clear();
     for (const Sentence& s : sentences_) {
       for (const Partial& p : s.live) {
-        before.push_back(p.log_probability - static_cast<double>(lse[before.size()]));
+        before_.push_back(p.log_probability - static_cast<double>(normalisers_[before_.size()]));
       }
     }
-    std::vector<std::vector<Candidate>> best(before.size());
+    if (best_.size() < rows) best_.resize(rows);
     const bool forced = length <= static_cast<int64_t>(options_.forced.size());
     const int64_t token = forced ? options_.forced[static_cast<size_t>(length - 1)] : 0;
     if (token < 0 || token >= V) throw ConfigError("no token " + std::to_string(token) + " to begin an output with");
     parallel_for(scores.dim(0), [&](int64_t row) {
       const auto i = static_cast<size_t>(row);
+      const std::span<const float> own(scores.f32() + row * V, static_cast<size_t>(V));
       if (forced) {
-        best[i] = {{before[i] + static_cast<double>(scores.f32()[row * V + token]), row, token}};
-        return;
+        best_[i] = {{before_[i] + static_cast<double>(own[static_cast<size_t>(token)]), row, token}};
+      } else {
+        best_of_row(own, static_cast<size_t>(k), row, before_[i], best_[i]);
       }
-      best[i] = best_of_row(scores.f32() + row * V, V, options_.beam == 1 ? 1 : k, row, before[i]);
     });
     source_rows_.clear();
     size_t first = 0;
     for (Sentence& s : sentences_) {
       const size_t count = s.live.size();
-      std::vector<Candidate> all;
-      for (size_t i = first; i < first + count; ++i) all.insert(all.end(), best[i].begin(), best[i].end());
-      std::sort(all.begin(), all.end(), better);
-      advance(s, all, static_cast<int64_t>(first), length);
+      all_.clear();
+      for (size_t i = first; i < first + count; ++i) all_.insert(all_.end(), best_[i].begin(), best_[i].end());
+      std::sort(all_.begin(), all_.end(), better);
+      advance(s, static_cast<int64_t>(first), length);
       first += count;
     }
   }
 
-  void advance(Sentence& s, const std::vector<Candidate>& candidates, int64_t first, int64_t length) {
-    std::vector<Partial> next;
-    for (const Candidate& c : candidates) {
-      if (static_cast<int64_t>(next.size()) == options_.beam) break;
+  // log Σ exp of every row.
+  void find_normalisers(const Tensor& scores) {
+    const auto rows = static_cast<size_t>(scores.dim(0));
+    normalisers_.resize(rows);
+    any_target_.assign(rows, 0);
+    kernels::cross_entropy({.rows = scores.dim(0),
+                            .V = scores.dim(1),
+                            .logits = scores.f32(),
+                            .targets = any_target_.data(),
+                            .lse = normalisers_.data()});
+  }
+
+  // all_: the candidates of this sentence, whose rows begin at `first`.
+  void advance(Sentence& s, int64_t first, int64_t length) {
+    chosen_.clear();
+    for (const Candidate& c : all_) {
+      if (static_cast<int64_t>(chosen_.size()) == options_.beam) break;
       if (!std::isfinite(c.log_probability)) continue;  // impossible, or not a number
       const Partial& from = s.live[static_cast<size_t>(c.row - first)];
       if (c.token == options_.end) {
@@ -166,42 +176,58 @@ class Search {
         if (options_.beam == 1) break;
         continue;
       }
-      Partial p{from.tokens, c.log_probability};
-      p.tokens.push_back(c.token);
       if (length == s.max_length) {
-        finish(s, p, c.log_probability, length, false);
+        Partial whole = from;
+        whole.tokens.push_back(c.token);
+        finish(s, whole, c.log_probability, length, false);
         continue;
       }
-      next.push_back(std::move(p));
-      source_rows_.push_back(c.row);
+      chosen_.push_back(c);
     }
     // Log probabilities only fall, so a live hypothesis can at best keep its own to the longest length.
     const bool full = static_cast<int64_t>(s.finished.size()) >= options_.beam;
-    if (!next.empty() && full && ranked(next.front().log_probability, s.max_length) <= s.finished.back().score) {
-      source_rows_.resize(source_rows_.size() - next.size());
-      next.clear();
+    if (!chosen_.empty() && full && ranked(chosen_.front().log_probability, s.max_length) <= s.finished.back().score) {
+      chosen_.clear();
     }
-    s.live = std::move(next);
+    go_on(s, first);
   }
 
-  // Tells the decoder which rows continue and gives their newest tokens.
-  std::vector<int64_t> keep_live() {
-    std::vector<int64_t> tokens;
+  // The chosen candidates become the live hypotheses: the last that continues a row takes its tokens, others copy.
+  void go_on(Sentence& s, int64_t first) {
+    s.next.clear();
+    for (auto c = chosen_.begin(); c != chosen_.end(); ++c) {
+      Partial& from = s.live[static_cast<size_t>(c->row - first)];
+      const bool last = std::none_of(c + 1, chosen_.end(), [&](const Candidate& later) { return later.row == c->row; });
+      s.next.push_back({last ? std::move(from.tokens) : from.tokens, c->log_probability});
+      s.next.back().tokens.push_back(c->token);
+      source_rows_.push_back(c->row);
+    }
+    s.live.swap(s.next);
+  }
+
+  // Tells the decoder which rows continue, and notes their newest tokens.
+  void keep_live() {
+    tokens_.clear();
     for (const Sentence& s : sentences_) {
-      for (const Partial& p : s.live) tokens.push_back(p.tokens.back());
+      for (const Partial& p : s.live) tokens_.push_back(p.tokens.back());
     }
     bool unchanged = static_cast<int64_t>(source_rows_.size()) == decoder_.rows();
     for (size_t i = 0; unchanged && i < source_rows_.size(); ++i) {
       unchanged = source_rows_[i] == static_cast<int64_t>(i);
     }
-    if (!unchanged && !tokens.empty()) decoder_.select(source_rows_);
-    return tokens;
+    if (!unchanged && !tokens_.empty()) decoder_.select(source_rows_);
   }
 
   StepDecoder& decoder_;
   const SearchOptions& options_;
   std::vector<Sentence> sentences_;
-  std::vector<int64_t> source_rows_;
+  std::vector<int64_t> tokens_, source_rows_;  // of each live hypothesis: its newest token, the row it continues
+  // Of one step, kept so that the next one asks for no memory.
+  std::vector<float> normalisers_;
+  std::vector<int64_t> any_target_;
+  std::vector<double> before_;
+  std::vector<std::vector<Candidate>> best_;
+  std::vector<Candidate> all_, chosen_;
 };
 
 }  // namespace

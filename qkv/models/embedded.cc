@@ -39,4 +39,27 @@ Tensor EmbeddedTokens::forward(std::span<const int64_t> ids, std::span<const int
   return dropout_.forward(x, ctx);
 }
 
+void EmbeddedTokens::write(std::span<const int64_t> ids, std::span<const int64_t> positions, Tensor& more,
+                           float* out) const {
+  const PositionsRow& kind = row_of(config_.positions);
+  const int64_t C = config_.width, longest = *std::max_element(positions.begin(), positions.end()) + 1;
+  const auto unknown = [&](int64_t id) { return id < 0 || id >= config_.vocabulary; };
+  if (std::any_of(ids.begin(), ids.end(), unknown) || (kind.learned && !config_.endless && longest > config_.longest)) {
+    Context ctx;
+    forward(ids, positions, ctx);  // says what is wrong
+  }
+  if (kind.fixed && longest > fixed_.dim(0) && (!more.defined() || longest > more.dim(0))) {
+    more = kind.fixed(2 * longest, C);
+  }
+  const Tensor& added = kind.learned ? learned_.table() : kind.fixed && longest > fixed_.dim(0) ? more : fixed_;
+  const float scale = config_.scaled ? static_cast<float>(std::sqrt(static_cast<double>(C))) : 1.0f;
+  for (size_t i = 0; i < ids.size(); ++i, out += C) {
+    const float* token = table().f32() + ids[i] * C;
+    for (int64_t c = 0; c < C; ++c) out[c] = token[c] * scale;
+    if (!kind.added()) continue;
+    const float* place = added.f32() + std::min(positions[i], added.dim(0) - 1) * C;
+    for (int64_t c = 0; c < C; ++c) out[c] += place[c];
+  }
+}
+
 }  // namespace qkv

@@ -31,6 +31,9 @@ class EmbeddedTokens {
   /// ids [N] at the given positions → [N, width]. Throws ShapeError on an unknown id or a position past the longest
   /// (unless it is endless).
   Tensor forward(std::span<const int64_t> ids, std::span<const int64_t> positions, Context& ctx) const;
+  /// The same numbers without a graph, for decoding in f32. `more` keeps fixed positions beyond the usual ones from
+  /// call to call.
+  void write(std::span<const int64_t> ids, std::span<const int64_t> positions, Tensor& more, float* out) const;
   const Tensor& table() const { return embedding_.table(); }
 
  private:

@@ -2,7 +2,7 @@
 #include "qkv/models/gpt.h"
 
 #include "qkv/base/error.h"
-#include "qkv/core/autograd.h"
+#include "qkv/models/stack_steps.h"
 
 namespace qkv {
 namespace {
@@ -23,46 +23,6 @@ StackConfig stack_of(const GptConfig& c) {
 }
 
 }  // namespace
-
-class GptSteps final : public StepDecoder {
- public:
-  GptSteps(const Gpt& model, std::span<const std::vector<int64_t>> prompts)
-      : model_(model), cache_(model.stack_.start(static_cast<int64_t>(prompts.size()))) {
-    std::vector<std::vector<int64_t>> read;
-    int64_t total = 0;
-    for (const auto& p : prompts) {
-      if (p.empty()) throw ConfigError("[gpt] an empty prompt has nothing to continue");
-      read.emplace_back(p.begin(), p.end() - 1);
-      total += static_cast<int64_t>(p.size()) - 1;
-    }
-    if (total > 0) {
-      NoGrad guard;
-      extend(TokenBatch(read));
-    }
-  }
-
-  int64_t rows() const override { return static_cast<int64_t>(cache_.lengths.size()); }
-  Tensor step(std::span<const int64_t> tokens) override {
-    NoGrad guard;
-    return model_.logits(extend({{tokens.begin(), tokens.end()}, Ragged::equal(rows(), 1)}));
-  }
-  void select(std::span<const int64_t> rows) override { cache_.select(rows); }
-
- private:
-  Tensor extend(const TokenBatch& tokens) {
-    std::vector<int64_t> positions = tokens.batch.positions();
-    for (int64_t r = 0; r < rows(); ++r) {
-      for (int64_t i = tokens.batch.begin(r); i < tokens.batch.begin(r + 1); ++i) {
-        positions[static_cast<size_t>(i)] += cache_.lengths[static_cast<size_t>(r)];
-      }
-    }
-    return model_.stack_.extend(model_.embed_.forward(tokens.ids, positions, ctx_), tokens.batch, cache_, ctx_);
-  }
-
-  const Gpt& model_;
-  Context ctx_;
-  StackCache cache_;
-};
 
 Gpt::Gpt(const GptConfig& config, Rng& rng)
     : config_(config),
@@ -90,7 +50,17 @@ Tensor Gpt::hidden(const TokenBatch& tokens, Context& ctx) const {
 }
 
 std::unique_ptr<StepDecoder> Gpt::start(std::span<const std::vector<int64_t>> prompts) const {
-  return std::make_unique<GptSteps>(*this, prompts);
+  std::vector<std::vector<int64_t>> read;
+  int64_t total = 0;
+  for (const auto& p : prompts) {
+    if (p.empty()) throw ConfigError("[gpt] an empty prompt has nothing to continue");
+    read.emplace_back(p.begin(), p.end() - 1);
+    total += static_cast<int64_t>(p.size()) - 1;
+  }
+  auto steps = std::make_unique<StackSteps>(
+      StepParts{embed_, stack_, config_.tied ? embed_.table() : head_.weight(), {}}, static_cast<int64_t>(read.size()));
+  if (total > 0) steps->read(TokenBatch(read));
+  return steps;
 }
 
 }  // namespace qkv

@@ -39,7 +39,6 @@ class Gpt {
   std::unique_ptr<StepDecoder> start(std::span<const std::vector<int64_t>> prompts) const;
 
  private:
-  friend class GptSteps;
   GptConfig config_;
   EmbeddedTokens embed_;
   TransformerStack stack_;

@@ -6,6 +6,7 @@
 
 #include "qkv/base/error.h"
 #include "qkv/core/autograd.h"
+#include "qkv/models/stack_steps.h"
 
 namespace qkv {
 namespace {
@@ -44,49 +45,6 @@ EmbeddedConfig embedded_of(const TransformerConfig& c, int64_t vocabulary) {
 }
 
 }  // namespace
-
-class TransformerSteps final : public StepDecoder {
- public:
-  TransformerSteps(const Transformer& model, const TokenBatch& source)
-      : model_(model), cache_(model.decoder_.start(source.batch.sequences())) {
-    NoGrad guard;
-    memory_ = model.encode(source, ctx_);
-    for (int64_t b = 0; b < source.batch.sequences(); ++b) sentence_.push_back(b);
-  }
-
-  int64_t rows() const override { return static_cast<int64_t>(sentence_.size()); }
-
-  Tensor step(std::span<const int64_t> tokens) override {
-    NoGrad guard;
-    const Tensor x = model_.target_embed().forward(tokens, cache_.lengths, ctx_);
-    const Tensor h = model_.decoder_.extend(x, Ragged::equal(rows(), 1), cache_, ctx_, memory_.plans, queries());
-    return model_.logits(h);
-  }
-
-  void select(std::span<const int64_t> rows) override {
-    cache_.select(rows);
-    std::vector<int64_t> kept;
-    for (int64_t r : rows) kept.push_back(sentence_[static_cast<size_t>(r)]);
-    sentence_ = std::move(kept);
-    if (!std::is_sorted(sentence_.begin(), sentence_.end())) {
-      throw ConfigError("[transformer] rows of a sentence must stay together, in the order of the sentences");
-    }
-  }
-
- private:
-  // How many rows each sentence has: all of them attend to its one memory.
-  Ragged queries() const {
-    std::vector<int64_t> counts(static_cast<size_t>(memory_.batch.sequences()), 0);
-    for (int64_t b : sentence_) ++counts[static_cast<size_t>(b)];
-    return Ragged(counts);
-  }
-
-  const Transformer& model_;
-  Context ctx_;
-  StackCache cache_;
-  Transformer::Memory memory_;
-  std::vector<int64_t> sentence_;  // of each row
-};
 
 Transformer::Transformer(const TransformerConfig& config, Rng& rng)
     : config_(config), source_embed_(embedded_of(config, config.source_vocabulary), rng) {
@@ -135,7 +93,12 @@ Tensor Transformer::forward(const TokenBatch& source, const TokenBatch& inputs, 
 }
 
 std::unique_ptr<StepDecoder> Transformer::start(const TokenBatch& source) const {
-  return std::make_unique<TransformerSteps>(*this, source);
+  NoGrad guard;
+  Context ctx;
+  const bool tied = config_.tying != Tying::none;
+  const StepParts parts{target_embed(), decoder_, tied ? target_embed().table() : output_.weight(),
+                        tied ? output_bias_ : output_.bias()};
+  return std::make_unique<StackSteps>(parts, source.batch.sequences(), encode(source, ctx).plans);
 }
 
 }  // namespace qkv

@@ -54,7 +54,6 @@ class Transformer {
   std::unique_ptr<StepDecoder> start(const TokenBatch& source) const;
 
  private:
-  friend class TransformerSteps;
   const EmbeddedTokens& target_embed() const { return config_.tying == Tying::all ? source_embed_ : target_embed_; }
   Tensor logits(const Tensor& hidden) const;
 

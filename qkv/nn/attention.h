@@ -48,6 +48,15 @@ struct SelfParts {
   Tensor output_weight, output_bias;
 };
 
+/// Softmax self-attention whose queries, keys and values are the columns of one product, [H·D | Hkv·D | Hkv·Dv].
+struct JointParts {
+  Tensor weight, bias;  // of that product; the bias may be undefined
+  Tensor output_weight, output_bias;
+  int64_t heads = 1, kv_heads = 1, D = 0, Dv = 0;
+  Positions positions = Positions::none;  // that turn queries and keys
+  std::optional<double> scale;            // as AttentionConfig's
+};
+
 /// A mechanism: what it learns, and how queries attend to a memory. A custom one defines visit(), width() and
 /// plan(); the rest has a default that follows from the plan.
 class Attention {
@@ -70,6 +79,8 @@ class Attention {
   /// Whether a query's weights depend on its place in the sequence, so that plan() does not suffice and forward() must
   /// be given whole sequences.
   virtual bool goes_by_place() const { return false; }
+  /// What it consists of if it is such a self-attention: its tokens then take few calls each (token_step.h).
+  virtual std::optional<JointParts> joint_parts() const { return std::nullopt; }
 };
 
 /// Context of every query with a plan at hand, traced.

@@ -5,102 +5,101 @@
 #include <cstring>
 
 #include "qkv/base/error.h"
-#include "qkv/base/parallel.h"
 
 namespace qkv {
 namespace {
 
-char* bytes(Tensor t) {
-  return t.dtype() == DType::f32 ? reinterpret_cast<char*>(t.f32()) : reinterpret_cast<char*>(t.f64());
-}
+// Bytes of one token's heads in [N, Hkv, D].
+size_t token_bytes(const Tensor& t) { return static_cast<size_t>(t.dim(1) * t.dim(2)) * size_of(t.dtype()); }
 
-// Bytes of one token in a cache or in a fresh [N, Hkv, D].
-size_t token_bytes(const Tensor& t) { return static_cast<size_t>(t.dim(-1) * t.dim(-2)) * size_of(t.dtype()); }
+// The same numbers with each token's heads one after the other.
+Tensor by_token(const Tensor& t) { return t.strides()[2] == 1 && t.strides()[1] == t.dim(2) ? t.detach() : t.clone(); }
 
-// A cache of `rows` rows with room for `capacity` tokens, holding the first lengths[from[i]] tokens of row from[i].
-Tensor moved(const Tensor& cache, int64_t capacity, std::span<const int64_t> from, std::span<const int64_t> lengths) {
-  const auto rows = static_cast<int64_t>(from.size());
-  const Tensor out = Tensor::empty({rows, capacity, cache.dim(2), cache.dim(3)}, cache.dtype());
-  const size_t token = token_bytes(cache);
-  parallel_for(rows, [&](int64_t i) {
-    const int64_t r = from[static_cast<size_t>(i)];
-    std::memcpy(bytes(out) + static_cast<size_t>(i * capacity) * token,
-                bytes(cache) + static_cast<size_t>(r * cache.dim(1)) * token,
-                static_cast<size_t>(lengths[static_cast<size_t>(r)]) * token);
-  });
-  return out;
-}
-
-void append_to(Tensor& cache, const Tensor& fresh_in, const Ragged& fresh, std::span<const int64_t> lengths) {
-  const Tensor f =
-      fresh_in.strides()[2] == 1 && fresh_in.strides()[1] == fresh_in.dim(2) ? fresh_in.detach() : fresh_in.clone();
-  const int64_t rows = fresh.sequences();
-  int64_t longest = 0;
-  for (int64_t r = 0; r < rows; ++r) longest = std::max(longest, lengths[static_cast<size_t>(r)] + fresh.length(r));
-  if (!cache.defined()) {
-    cache = Tensor::empty({rows, std::max<int64_t>(16, longest), f.dim(1), f.dim(2)}, f.dtype());
-  } else if (longest > cache.dim(1)) {
-    std::vector<int64_t> all(static_cast<size_t>(rows));
-    for (int64_t r = 0; r < rows; ++r) all[static_cast<size_t>(r)] = r;
-    cache = moved(cache, std::max(longest, 2 * cache.dim(1)), all, lengths);
-  }
-  const size_t token = token_bytes(cache), stride = static_cast<size_t>(f.strides()[0]) * size_of(f.dtype());
-  for (int64_t r = 0; r < rows; ++r) {
-    char* to = bytes(cache) + static_cast<size_t>(r * cache.dim(1) + lengths[static_cast<size_t>(r)]) * token;
-    for (int64_t i = fresh.begin(r); i < fresh.begin(r + 1); ++i, to += token) {
-      std::memcpy(to, bytes(f) + static_cast<size_t>(i) * stride, token);
-    }
-  }
+char* token_of(Tensor t, int64_t i) {
+  const auto at = static_cast<size_t>(i * t.strides()[0]) * size_of(t.dtype());
+  return (t.dtype() == DType::f32 ? reinterpret_cast<char*>(t.f32()) : reinterpret_cast<char*>(t.f64())) + at;
 }
 
 }  // namespace
 
+char* KvCache::room(int64_t row, int64_t at, size_t bytes) {
+  if (row >= static_cast<int64_t>(rows_.size())) rows_.resize(static_cast<size_t>(row) + 1);
+  Row& r = rows_[static_cast<size_t>(row)];
+  const auto page = static_cast<size_t>(at / kPage), before = static_cast<size_t>(at % kPage) * bytes;
+  const bool missing = page == r.pages.size();
+  if (missing || r.pages[page].use_count() > 1) {
+    auto own = std::make_shared<Storage>(static_cast<size_t>(kPage) * bytes);
+    if (missing) {
+      r.at.resize(page + 1);
+      r.pages.resize(page + 1);
+    } else {
+      std::memcpy(own->data(), r.pages[page]->data(), before);
+    }
+    r.at[page] = static_cast<float*>(own->data());
+    r.pages[page] = std::move(own);
+  }
+  return static_cast<char*>(r.pages[page]->data()) + before;
+}
+
 void KvCache::append(const Tensor& keys, const Tensor& values, const Ragged& fresh, std::span<const int64_t> lengths) {
-  append_to(keys_, keys, fresh, lengths);
-  append_to(values_, values, fresh, lengths);
+  const Tensor k = by_token(keys), v = by_token(values);
+  const size_t k_bytes = token_bytes(k), v_bytes = token_bytes(v);
+  for (int64_t r = 0; r < fresh.sequences(); ++r) {
+    for (int64_t i = 0; i < fresh.length(r); ++i) {
+      char* to = room(r, lengths[static_cast<size_t>(r)] + i, k_bytes + v_bytes);
+      std::memcpy(to, token_of(k, fresh.begin(r) + i), k_bytes);
+      std::memcpy(to + k_bytes, token_of(v, fresh.begin(r) + i), v_bytes);
+    }
+  }
 }
 
-void KvCache::select(std::span<const int64_t> rows, std::span<const int64_t> lengths) {
-  if (!keys_.defined()) return;
-  keys_ = moved(keys_, keys_.dim(1), rows, lengths);
-  values_ = moved(values_, values_.dim(1), rows, lengths);
+void KvCache::select(std::span<const int64_t> rows) {
+  if (rows_.empty()) return;
+  others_.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) others_[i] = rows_[static_cast<size_t>(rows[i])];
+  rows_.swap(others_);
+  for (Row& old : others_) old.pages.clear();
 }
 
-Tensor KvCache::view(const Tensor& cache, int64_t longest) {
-  const int64_t capacity = cache.dim(1), Hkv = cache.dim(2), D = cache.dim(3);
-  return cache.as_strided({cache.dim(0), Hkv, longest, D}, {capacity * Hkv * D, D, Hkv * D, 1}, cache.storage_offset());
+KeysAndValues KvCache::copy(std::span<const int64_t> lengths, const KeysAndValues& like) const {
+  const int64_t Hkv = like.keys.dim(1), D = like.keys.dim(2), Dv = like.values.dim(2), W = Hkv * (D + Dv);
+  const size_t bytes = token_bytes(like.keys) + token_bytes(like.values);
+  int64_t total = 0;
+  for (int64_t n : lengths) total += n;
+  const Tensor all = Tensor::empty({total, W}, like.keys.dtype());
+  char* to = token_of(all, 0);
+  for (size_t r = 0; r < lengths.size(); ++r) {
+    for (int64_t left = lengths[r], page = 0; left > 0; left -= kPage, ++page) {
+      const size_t some = static_cast<size_t>(std::min(left, kPage)) * bytes;
+      std::memcpy(to, rows_[r].pages[static_cast<size_t>(page)]->data(), some);
+      to += some;
+    }
+  }
+  return {all.as_strided({total, Hkv, D}, {W, D, 1}, 0), all.as_strided({total, Hkv, Dv}, {W, Dv, 1}, Hkv * D)};
 }
 
 Tensor attend_cached(const Attention& mechanism, const Tensor& x, const AttentionCall& call,
                      std::span<const int64_t> lengths, KvCache& cache, Context& ctx) {
   const Ragged& fresh = call.queries;
-  std::vector<int64_t> positions, total(lengths.begin(), lengths.end());
+  std::vector<int64_t> positions, total(lengths.begin(), lengths.end()), ends{0};
   bool first = true, single = true;
-  int64_t longest = 0;
   for (int64_t r = 0; r < fresh.sequences(); ++r) {
     int64_t& length = total[static_cast<size_t>(r)];
     first = first && length == 0;
     single = single && fresh.length(r) == 1;
     for (int64_t i = 0; i < fresh.length(r); ++i) positions.push_back(length + i);
-    longest = std::max(longest, length += fresh.length(r));
+    ends.push_back(ends.back() + (length += fresh.length(r)));
   }
   if (!first && !single) throw ShapeError("[attend_cached] rows with a past take one token at a time");
   SelfParts parts = mechanism.project(x, positions, ctx);
   cache.append(parts.k, parts.v, fresh, lengths);
   if (call.bias.defined()) parts.rule.bias = call.bias;
-  const int64_t N = x.dim(0), H = parts.q.dim(1), D = parts.q.dim(2);
-  Tensor a;
-  if (first) {
-    parts.rule.causal = true;
-    parts.rule.q_offsets = parts.rule.k_offsets = fresh.offsets();
-    a = attention(parts.q, parts.k, parts.v, parts.rule);  // [N, H, Dv]
-  } else {
-    const Shape& s = parts.q.strides();
-    const Tensor q = parts.q.as_strided({N, H, 1, D}, {s[0], s[1], D, s[2]}, parts.q.storage_offset());
-    parts.rule.key_lens = total;
-    a = attention(q, cache.keys(longest), cache.values(longest), parts.rule);  // [N, H, 1, Dv]
-  }
-  const Tensor flat = reshape(a, {N, a.numel() / std::max<int64_t>(1, N)});
+  parts.rule.causal = first;
+  parts.rule.q_offsets = fresh.offsets();
+  parts.rule.k_offsets = ends;
+  const KeysAndValues seen = first ? KeysAndValues{parts.k, parts.v} : cache.copy(total, {parts.k, parts.v});
+  const Tensor a = attention(parts.q, seen.keys, seen.values, parts.rule);  // [N, H, Dv]
+  const Tensor flat = reshape(a, {a.dim(0), a.dim(1) * a.dim(2)});
   return parts.output_weight.defined() ? linear(flat, parts.output_weight, parts.output_bias) : flat;
 }
 

@@ -67,6 +67,10 @@ class LayerNorm {
     see("bias", beta_);
   }
 
+  const Tensor& gamma() const { return gamma_; }
+  const Tensor& beta() const { return beta_; }
+  double eps() const { return eps_; }
+
  private:
   Tensor gamma_, beta_;
   double eps_ = 1e-5;
@@ -96,6 +100,10 @@ class FeedForward {
     see("inner", inner_);
     see("outer", outer_);
   }
+
+  const Linear& inner() const { return inner_; }
+  const Linear& outer() const { return outer_; }
+  Act act() const { return act_; }
 
  private:
   Linear inner_, outer_;

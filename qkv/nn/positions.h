@@ -20,6 +20,7 @@ class LearnedPositions {
   Tensor forward(std::span<const int64_t> positions) const;
   void visit(Visitor& see) { see("weight", table_); }
   int64_t longest() const { return table_.defined() ? table_.dim(0) : 0; }
+  const Tensor& table() const { return table_; }
 
  private:
   Tensor table_;
@@ -41,9 +42,11 @@ struct PositionsRow {
   bool learned = false;  // learnt rows are added to the embeddings
   /// Fixed rows [n, width] that are added to the embeddings.
   Tensor (*fixed)(int64_t n, int64_t width) = nullptr;
-  /// Queries and keys of self-attention, the first heads·D columns of x [T, W], with their rows' positions in them.
+  /// Queries and keys of self-attention, the first heads·D columns of x [T, W], with their rows' positions in them: the
+  /// pair (x_j, x_{j+D/2}) of a head is turned by an angle of j and the position.
   Tensor (*turned)(const Tensor& x, int64_t heads, int64_t D, std::span<const int64_t> positions) = nullptr;
-  /// Biases [heads, Lq, Lk] of self-attention's scores; query i is at position i + offset.
+  /// Biases [heads, Lq, Lk] of self-attention's scores; query i is at position i + offset. They depend on how far key j
+  /// is behind it alone.
   Tensor (*bias)(int64_t heads, int64_t Lq, int64_t Lk, int64_t offset) = nullptr;
 
   constexpr bool added() const { return learned || fixed != nullptr; }

@@ -74,7 +74,7 @@ void TransformerLayer::visit(Visitor& see) {
 }
 
 void StackCache::select(std::span<const int64_t> rows) {
-  for (KvCache& layer : layers) layer.select(rows, lengths);
+  for (KvCache& layer : layers) layer.select(rows);
   std::vector<int64_t> kept;
   for (int64_t r : rows) kept.push_back(lengths[static_cast<size_t>(r)]);
   lengths = std::move(kept);

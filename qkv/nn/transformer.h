@@ -59,6 +59,7 @@ class TransformerStack {
   void visit(Visitor& see);
   const StackConfig& config() const { return config_; }
   const std::vector<TransformerLayer>& layers() const { return layers_; }
+  const LayerNorm& final_norm() const { return final_norm_; }
 
   /// x [T, width] packed as `batch` says → [T, width]. Self-attention is traced as `site`, attention to the memory
   /// (given by plan_memory, sequence b of x attending to sequence b of it) as "cross".

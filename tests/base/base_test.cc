@@ -138,6 +138,35 @@ TEST(Parallel, NestedCallsAndExceptions) {
   EXPECT_EQ(after, 16);
 }
 
+TEST(Parallel, PhasesRunOneAfterAnother) {
+  const int before = num_threads();
+  const std::vector<int64_t> tasks{5, 0, 1, 200, 2};
+  for (const int threads : {1, 2, 3, 9}) {
+    set_num_threads(threads);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::atomic<int>> ran(200 * tasks.size());
+      std::atomic<int> early{0};
+      const std::span<const int64_t> all(tasks);
+      parallel_phases(all, [&](size_t phase, int64_t i) {
+        for (size_t p = 0; p < phase; ++p) {
+          for (int64_t j = 0; j < tasks[p]; ++j) early += ran[p * 200 + static_cast<size_t>(j)].load() != 1;
+        }
+        ++ran[phase * 200 + static_cast<size_t>(i)];
+      });
+      int64_t total = 0;
+      for (const auto& n : ran) total += n.load();
+      EXPECT_EQ(total, 208);
+      EXPECT_EQ(early.load(), 0);
+    }
+    EXPECT_THROW(parallel_phases(tasks,
+                                 [](size_t phase, int64_t i) {
+                                   if (phase == 3 && i == 7) throw Error("seven");
+                                 }),
+                 Error);
+  }
+  set_num_threads(before);
+}
+
 TEST(Parallel, BlocksCoverTheRange) {
   std::vector<int> seen(1003);
   parallel_blocks(1003, 100, [&](int64_t begin, int64_t end) {

@@ -224,14 +224,56 @@ TEST(OutOfMemory, TrainingStepOfATranslator) {
       3);
 }
 
-// How many allocations an experiment makes.
-int64_t allocations_of(const lab::Experiment& e) {
+// How many allocations a computation makes.
+int64_t allocations_of(const std::function<void()>& compute) {
   constexpr int64_t kMany = int64_t{1} << 40;
   left = kMany;
   failing = Failing::once;
-  e.run(e.settings());
+  compute();
   failing = Failing::none;
   return kMany - left;
+}
+
+GptConfig writing_gpt(Positions positions) {
+  GptConfig config{.vocabulary = 9, .block = 64, .width = 8, .heads = 2, .kv_heads = 1, .layers = 2};
+  config.positions = positions;
+  return config;
+}
+
+TEST(OutOfMemory, Writing) {
+  expect_survives([] {
+    set_num_threads(3);
+    Rng rng(1);
+    const Gpt model(writing_gpt(Positions::rotary), rng);
+    const std::vector<std::vector<int64_t>> prompts{{1, 2, 3}, {4}};
+    const auto steps = model.start(prompts);
+    Bits bits;
+    append(bits, steps->step(std::vector<int64_t>{3, 4}));
+    steps->select(std::vector<int64_t>{0, 0, 1});
+    append(bits, steps->step(std::vector<int64_t>{5, 6, 7}));
+    return bits;
+  });
+}
+
+// Only a new page of the cache asks for memory.
+TEST(Memory, ATokenAsksForNone) {
+  for (const Positions positions :
+       {Positions::none, Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::alibi}) {
+    for (const int threads : {1, 2}) {
+      set_num_threads(threads);
+      Rng rng(1);
+      const Gpt model(writing_gpt(positions), rng);
+      const std::vector<std::vector<int64_t>> prompts{{1}, {2}};
+      const auto steps = model.start(prompts);
+      const std::vector<int64_t> tokens{3, 4};
+      steps->step(tokens);
+      steps->step(tokens);
+      const int64_t made = allocations_of([&] {
+        for (int64_t i = 2; i < KvCache::kPage; ++i) steps->step(tokens);
+      });
+      EXPECT_EQ(made, 0) << name_of(positions) << ", " << threads << " threads";
+    }
+  }
 }
 
 // A failure inside the making of a picture frees every part of it once.
@@ -239,7 +281,7 @@ TEST(OutOfMemory, Experiments) {
   constexpr int64_t kEvenly = 3, kLast = 400, kBetween = 47;  // pictures come last
   for (const lab::Experiment& e : lab::experiment_table()) {
     if (std::string_view(e.name) == "cost") continue;  // takes a stopwatch's time
-    const int64_t all = allocations_of(e);
+    const int64_t all = allocations_of([&] { e.run(e.settings()); });
     std::vector<int64_t> which;
     for (int64_t i = 0; i < kEvenly; ++i) which.push_back(all * i / kEvenly);
     for (int64_t n = std::max<int64_t>(0, all - kLast); n < all; n += kBetween) which.push_back(n);

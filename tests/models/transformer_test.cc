@@ -213,6 +213,83 @@ TEST(Gpt, GrowsItsCacheAndEndsAtItsBlock) {
   EXPECT_THROW(model.start(std::vector<std::vector<int64_t>>{{}}), ConfigError);
 }
 
+GptConfig wide_gpt(Positions positions) {
+  GptConfig config = tiny_gpt();
+  config.block = 80;
+  config.width = 66;  // heads of 22: vectors and a rest
+  config.heads = 3;
+  config.kv_heads = 1;
+  config.positions = positions;
+  return config;
+}
+
+// Rows that continue one beginning share what was read until each writes its own.
+TEST(Gpt, SelectedRowsGoOnByThemselves) {
+  for (const std::string& positions : choices<Positions>()) {
+    for (const char* mechanism : {"multi-head", "synthesizer"}) {
+      GptConfig config = wide_gpt(parse<Positions>(positions));
+      config.attention = mechanism;
+      if (row_of(config.positions).in_attention() && config.attention.name() != "multi-head") continue;
+      Rng rng(5);
+      const Gpt model(config, rng);
+      std::vector<std::vector<int64_t>> texts{{1, 2, 3}, {4}};
+      const auto steps = model.start(texts);
+      std::vector<int64_t> rows{0, 1};
+      Tensor scores;
+      for (int64_t t = 0; t < 70; ++t) {
+        if (t % 10 == 5) {  // grows to 20 rows and shrinks again
+          rows = t < 40 ? std::vector<int64_t>{0, 0, 1, 1} : std::vector<int64_t>{1, 0, 2};
+          if (t == 25) rows = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3};
+          steps->select(rows);
+          std::vector<std::vector<int64_t>> kept;
+          for (int64_t r : rows) kept.push_back(texts[static_cast<size_t>(r)]);
+          texts = kept;
+        }
+        std::vector<int64_t> tokens;
+        for (size_t r = 0; r < texts.size(); ++r) {
+          tokens.push_back(texts[r].back());
+          texts[r].push_back((t + 3 * static_cast<int64_t>(r)) % 9);
+        }
+        scores = steps->step(tokens);
+      }
+      std::vector<int64_t> last;
+      for (auto& text : texts) text.pop_back();
+      const TokenBatch whole(texts);
+      for (int64_t r = 0; r < whole.batch.sequences(); ++r) last.push_back(whole.batch.begin(r + 1) - 1);
+      Context ctx;
+      EXPECT_LE(testing::distance(scores, gather_rows(model.forward(whole, ctx), last)), 2e-5)
+          << positions << " " << mechanism;
+    }
+  }
+}
+
+TEST(Steps, SameBitsForAnyNumberOfThreads) {
+  Rng rng(5);
+  const Gpt gpt(wide_gpt(Positions::rotary), rng);
+  TransformerConfig config = tiny_transformer();
+  config.width = 64;
+  config.inner = 1024;  // enough for more than one thread
+  const Transformer transformer(config, rng);
+  const int before = num_threads();
+  std::vector<float> want;
+  for (const int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    std::vector<float> got;
+    const auto write = [&](StepDecoder& steps) {
+      for (int64_t t = 0; t < 40; ++t) {
+        const std::vector<int64_t> tokens(static_cast<size_t>(steps.rows()), t % 7);
+        const std::vector<float> scores = steps.step(tokens).to_vector();
+        got.insert(got.end(), scores.begin(), scores.end());
+      }
+    };
+    write(*gpt.start(std::vector<std::vector<int64_t>>{{1, 2, 3}, {4}}));
+    write(*transformer.start(TokenBatch(kSources)));
+    if (want.empty()) want = got;
+    EXPECT_EQ(got, want) << threads << " threads";
+  }
+  set_num_threads(before);
+}
+
 TEST(Transformer, BeamDoesNotDependOnTheBatch) {
   TransformerConfig config = tiny_transformer();
   Rng rng(11);

@@ -101,6 +101,25 @@ struct AttentionStats {
   Strided<T> lse;            // as in AttentionOutputs
 };
 
+/// One position of a text that is being written: the query heads that share a key head, against the keys so far, which
+/// lie in pages, key j in row j % page_rows of page j / page_rows:
+///   z_j = scale · q·k_j + bias_j;  out = Σ_j softmax(z)_j v_j, zero without keys.
+/// The same numbers as attention_forward() up to rounding.
+struct PagedQuery {
+  int64_t heads = 1, D = 0, Dv = 0, keys = 0;
+  const float* q = nullptr;  // [heads, D]
+  int64_t page_rows = 1;
+  const float* const* k_pages = nullptr;  // row r of page n at k_pages[n] + k_offset + r*k_stride
+  const float* const* v_pages = nullptr;  // the same with v
+  int64_t k_offset = 0, v_offset = 0, k_stride = 0, v_stride = 0;
+  float scale = 1;
+  const float* bias = nullptr;  // of head h and key j at h*bias_stride + j; null: none
+  int64_t bias_stride = 0;
+  float* out = nullptr;  // [heads, Dv]
+};
+/// On this thread. Throws std::bad_alloc.
+void attend_pages(const PagedQuery& query);
+
 // Each throws std::bad_alloc when there is no working memory; its results are then undefined.
 void attention_forward(const AttentionInputs<float>& in, const AttentionOutputs<float>& out);
 void attention_backward(const AttentionInputs<float>& in, const AttentionGrads<float>& grads);

@@ -35,8 +35,6 @@ constexpr int64_t kWideColumns = 2048;
 constexpr int64_t kDirectRows = 42;
 // A B of this many floats is near: it comes from L2, and being read by more than one tile costs little.
 constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
-// With B stored [N,K], up to this many rows are done as dot products: nothing to transpose.
-constexpr int64_t kDotRows = 16;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
 constexpr int64_t kTaskWork = 1 << 17;
 // From this many weights on, a product of a few rows is worth a second thread.
@@ -133,40 +131,52 @@ void finish_columns(const GemmArgs& g, const GemmKernels& kernels, int64_t n0, i
                   .stride = g.ldc});
 }
 
-// A handful of rows: limited by how fast B can be read, so B is read once, as it lies.
-void run_few_rows(const GemmArgs& g, const GemmKernels& kernels) {
-  const float* a = g.a;
-  int64_t a_stride = g.lda;
+// Columns [n0, n1) of a product of a handful of rows, which is limited by how fast B can be read: it is read once, as
+// it lies. A is by rows.
+void few_rows_area(const GemmArgs& g, const GemmKernels& kernels, int64_t n0, int64_t n1) {
+  if (n0 >= n1) return;
+  set_start(g, n0, n1);
+  const auto kernel = g.b_transposed ? kernels.few_rows_transposed : kernels.few_rows;
+  kernel({.M = g.M,
+          .N = n1 - n0,
+          .K = g.K,
+          .a = g.a,
+          .a_stride = g.lda,
+          .b = b_at(g, 0, n0),
+          .b_stride = g.ldb,
+          .c = g.c + n0,
+          .c_stride = g.ldc});
+  finish_columns(g, kernels, n0, n1);
+}
+
+// Columns of one of `parts` parts, whole vectors of them: what they hold does not depend on the cut.
+int64_t part_columns(const GemmArgs& g, int64_t parts) { return round_up(ceil_div(g.N, parts), 16); }
+
+void run_few_rows(GemmArgs g, const GemmKernels& kernels) {
   if (g.a_transposed) {
     float* rows = gemm_scratch().shared.get(g.M * g.K);
     for (int64_t k = 0; k < g.K; ++k)
       for (int64_t i = 0; i < g.M; ++i) rows[i * g.K + k] = g.a[k * g.lda + i];
-    a = rows;
-    a_stride = g.K;
+    g.a = rows;
+    g.lda = g.K;
   }
-  const auto kernel = g.b_transposed ? kernels.few_rows_transposed : kernels.few_rows;
-  // Equal shares for all threads, in two tasks each: one that comes late leaves half of its share to the others.
-  const bool shared = num_threads() > 1 && g.N * g.K >= kSharedWeights;
-  const int64_t parts = shared ? cut(g.N, 64, int64_t{2} * num_threads()) : 1;
+  // Two tasks for each thread: one that comes late leaves half of its share to the others.
+  const int64_t parts = dot_parts(g, num_threads() > 1 ? 2 * num_threads() : 1);
   const int64_t most = g.b_transposed ? g.N : 4096 / g.M;  // the rows of C being summed stay in L1
-  const int64_t step = round_up(std::min(ceil_div(g.N, parts), std::max<int64_t>(most, 64)), 16);
-  parallel_for(ceil_div(g.N, step), [&](int64_t n) {
-    const int64_t n0 = n * step, n1 = std::min(g.N, n0 + step);
-    set_start(g, n0, n1);
-    kernel({.M = g.M,
-            .N = n1 - n0,
-            .K = g.K,
-            .a = a,
-            .a_stride = a_stride,
-            .b = b_at(g, 0, n0),
-            .b_stride = g.ldb,
-            .c = g.c + n0,
-            .c_stride = g.ldc});
-    finish_columns(g, kernels, n0, n1);
-  });
+  const int64_t step = std::min(part_columns(g, parts), round_up(std::max<int64_t>(most, 64), 16));
+  parallel_blocks(g.N, step, [&](int64_t n0, int64_t n1) { few_rows_area(g, kernels, n0, n1); });
 }
 
 }  // namespace
+
+int64_t dot_parts(const GemmArgs& g, int64_t threads) {
+  return g.N * g.K >= kSharedWeights ? cut(g.N, 64, threads) : 1;
+}
+
+void dot_part(const GemmArgs& g, int64_t part, int64_t parts) noexcept {
+  const int64_t step = part_columns(g, parts);
+  few_rows_area(g, detail::gemm_kernels(), part * step, std::min(g.N, (part + 1) * step));
+}
 
 void gemm(const GemmArgs& g) {
   if (g.M <= 0 || g.N <= 0) return;

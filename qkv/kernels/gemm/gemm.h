@@ -35,6 +35,13 @@ using GemmArgs = GemmArgsOf<float>;
 /// Throws std::bad_alloc when there is no room to pack operands.
 void gemm(const GemmArgs& args);
 
+/// Up to this many rows of A, a product with B as [N,K] is dot products: B is read once, as it lies.
+constexpr int64_t kDotRows = 16;
+/// Such a product in parts, for callers that deal out work themselves: how many parts are worth it on `threads`, and
+/// columns of one of them, on this thread. All parts together are gemm(args), whatever their number.
+int64_t dot_parts(const GemmArgs& args, int64_t threads);
+void dot_part(const GemmArgs& args, int64_t part, int64_t parts) noexcept;
+
 namespace reference {
 /// The specification: three plain loops, sums in double. For float and double.
 template <class T>

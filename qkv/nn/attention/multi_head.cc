@@ -16,6 +16,12 @@ class MultiHeadAttention final : public Attention {
   AttentionPlan plan(const Tensor& memory, const Ragged& batch, Context& ctx) const override;
   Tensor forward(const Tensor& query, const Tensor& memory, const AttentionCall& call, Context& ctx) const override;
   SelfParts project(const Tensor& x, std::span<const int64_t> positions, Context& ctx) const override;
+  std::optional<JointParts> joint_parts() const override {
+    if (!config_.self || config_.normaliser != Normaliser::softmax) return std::nullopt;
+    return JointParts{
+        joint_.weight(),   joint_.bias(), output_.weight(), output_.bias(), config_.heads, config_.kv_heads, D_, Dv_,
+        config_.positions, config_.scale};
+  }
   bool takes_positions() const override { return true; }
 
  private:
