@@ -112,6 +112,7 @@ TEST_P(GemmTest, BlocksOfEveryDimension) {
       check({.M = 260, .N = 33, .K = 2100, .ta = ta, .tb = tb, .bias = true});
       check({.M = 3, .N = 700, .K = 300, .ta = ta, .tb = tb, .bias = true});
       check({.M = 258, .N = 2061, .K = 20, .ta = ta, .tb = tb, .bias = true});
+      check({.M = 500, .N = 150, .K = 1100, .ta = ta, .tb = tb, .accumulate = true});  // several parts of a packed A
     }
   check({.M = 257, .N = 2050, .K = 520, .tb = true, .accumulate = true});
 }

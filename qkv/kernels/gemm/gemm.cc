@@ -84,8 +84,9 @@ void run_tall(const GemmSizes& p) {
                           pack_b_panel(p, depth, n0 + q * p.width, packed + q * p.width * K);
                       });
       const int64_t threads = num_threads();
-      // As many for each thread, or the last ones would wait for one of them.
-      const int64_t parts = std::min(round_up(cut(p.tiles, 16, threads * 4), threads), p.tiles);
+      // As many for each thread, or the last ones would wait for one of them. In a long one, A is packed ahead.
+      const int64_t wanted = cut(p.tiles, 16, threads * (p.pack_a ? 2 : 4));
+      const int64_t parts = std::min(round_up(wanted, threads), p.tiles);
       parallel_for(parts, [&](int64_t n) {
         run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, {packed, depth, n0, n1});
       });
