@@ -122,6 +122,7 @@ TEST_P(GemmTest, AFewRowsAgainstALargeB) {
     for (int64_t M = 5; M <= 15; ++M)
       check({.M = M, .N = 150, .K = 530, .ta = ta, .bias = true, .activation = Act::relu});
   check({.M = 30, .N = 600, .K = 500});
+  for (const int64_t M : {8, 20, 30}) check({.M = M, .N = 1021, .K = 270, .bias = true});  // rows of B 4 KiB apart
   check({.M = 42, .N = 600, .K = 500, .accumulate = true});
 }
 
