@@ -58,6 +58,9 @@ void run_short(const GemmSizes& p) {
     const int64_t parts = std::max<int64_t>(1, std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads));
     if (g.a_transposed && g.M >= g.N) row_parts = cut(p.tiles, 4, parts);
     columns = cut(g.N, p.width, ceil_div(parts, row_parts));
+    // One or two panels for each cannot be cut evenly (100 columns are 64 and 36), many tiles can.
+    const int64_t widest = round_up(ceil_div(g.N, columns), p.width);
+    if (widest <= 2 * p.width && widest * columns * 8 > g.N * 9 && p.tiles >= 4 * parts) columns = 1;
     row_parts = std::max(row_parts, cut(p.tiles, 2, ceil_div(parts, columns)));
   }
   const int64_t step = round_up(ceil_div(g.N, columns), p.width);
