@@ -112,6 +112,7 @@ TEST_P(GemmTest, BlocksOfEveryDimension) {
       check({.M = 260, .N = 33, .K = 2100, .ta = ta, .tb = tb, .bias = true});
       check({.M = 3, .N = 700, .K = 300, .ta = ta, .tb = tb, .bias = true});
       check({.M = 258, .N = 2061, .K = 20, .ta = ta, .tb = tb, .bias = true});
+      check({.M = 500, .N = 150, .K = 1100, .ta = ta, .tb = tb, .accumulate = true});  // several parts of a packed A
     }
   check({.M = 257, .N = 2050, .K = 520, .tb = true, .accumulate = true});
 }
@@ -121,6 +122,7 @@ TEST_P(GemmTest, AFewRowsAgainstALargeB) {
     for (int64_t M = 5; M <= 15; ++M)
       check({.M = M, .N = 150, .K = 530, .ta = ta, .bias = true, .activation = Act::relu});
   check({.M = 30, .N = 600, .K = 500});
+  for (const int64_t M : {8, 20, 30}) check({.M = M, .N = 1021, .K = 270, .bias = true});  // rows of B 4 KiB apart
   check({.M = 42, .N = 600, .K = 500, .accumulate = true});
 }
 

@@ -1,12 +1,14 @@
 // Blocks of a product: tiles of A, in place or packed, meet panels of B, in place or packed.
 #include "qkv/kernels/gemm/blocks.h"
 
+#include <utility>
+
 namespace qkv::kernels::detail {
 namespace {
 
 // This many packed floats per lane of a vector stay in L2 (processors with wide vectors have more of it): of B,
-// which pass by a tile of A, and as many of A where it has to be packed.
-constexpr int64_t kNearFloatsOfLane = int64_t{1} << 13;
+// which pass by a tile of A; and of A where it has to be packed, twice.
+constexpr int64_t kNearFloatsOfLane = int64_t{1} << 13, kNearFloatsOfA = int64_t{1} << 11;
 // This many tiles of A pass by a panel of B that stays in L1: 96 rows stay in L2 until the last panel, even where all
 // their strides share the same few cache sets.
 constexpr int64_t kPassingTiles = 16;
@@ -32,7 +34,7 @@ int64_t tiles_together(const GemmSizes& p) { return p.panel / kTileRows; }
 
 // This many of them are packed at a time: they stay in L2 while all of B passes by.
 int64_t packed_tiles(const GemmSizes& p) {
-  return std::max<int64_t>(1, kNearFloatsOfLane * p.kernels.lanes / (p.block_k * p.panel)) * tiles_together(p);
+  return std::max<int64_t>(1, kNearFloatsOfA * p.kernels.lanes / (p.block_k * p.panel)) * tiles_together(p);
 }
 
 // A as tiles read it: in place, or packed from tile `first` on.
@@ -41,25 +43,76 @@ struct RowsOfA {
   int64_t first = 0;
 };
 
-// A part of the sums, with A as it is read there.
+// A part of a product: what tiles [first, last) add up for k in depth.
+struct Part {
+  int64_t first, last;
+  Depth depth;
+};
+
+// Packs A part by part: while the tiles of a part multiply, they fetch some rows of the next one, which are packed
+// after them. Packing what was far away took a tenth of the time. The rows cannot all be fetched first: where their
+// stride is a power of two, they share a few sets of the caches.
+class PackedA {
+ public:
+  explicit PackedA(const GemmSizes& p) : p_(p) {}
+
+  // The part to pack next; the one before stays where it is.
+  void begin(const Part& part) {
+    if (!p_.pack_a) return;
+    std::swap(buffer_, other_);
+    part_ = part;
+    tile_ = part.first;
+    to_ = packed_ = buffer_->get(ceil_div(part.last - part.first, tiles_together(p_)) * depth() * p_.panel);
+  }
+
+  // Packs what was fetched, and says what `tiles` tiles of depth K may fetch now.
+  GemmTiles::Fetch fetch(int64_t tiles, int64_t K) {
+    pack();
+    if (tile_ >= part_.last) return {};
+    const int64_t units = p_.kernels.fetch_together, stride = p_.g.lda, each = units * (K / p_.kernels.fetch_steps);
+    fetched_ = std::min(each * tiles, depth() - row_);
+    // The line where a row begins came with the panel before; the one where it ends may be one more.
+    return {from() + kLineFloats - 1, units, stride, units * stride, tiles, each * stride};
+  }
+
+  // Packs the rest.
+  RowsOfA finish() {
+    for (pack(); tile_ < part_.last; pack()) fetched_ = depth() - row_;
+    return {packed_, part_.first};
+  }
+
+ private:
+  static constexpr int64_t kLineFloats = 16;
+
+  int64_t depth() const { return part_.depth.k1 - part_.depth.k0; }
+  const float* from() const { return a_at(p_.g, p_.tile_row(tile_), part_.depth.k0 + row_); }
+
+  void pack() {
+    if (fetched_ == 0) return;
+    // A few rows too many do no harm, and whole vectors are quicker.
+    const int64_t m = p_.tile_row(tile_), rows = round_up(p_.tile_row(part_.last) - m, p_.kernels.lanes);
+    p_.kernels.pack(from(), p_.g.lda, to_, fetched_, std::min({p_.panel, rows, p_.g.M - m}));
+    to_ += fetched_ * p_.panel;
+    row_ += std::exchange(fetched_, 0);
+    if (row_ < depth()) return;
+    row_ = 0;
+    tile_ += tiles_together(p_);
+  }
+
+  const GemmSizes& p_;
+  GrowingBuffer *buffer_ = &gemm_scratch().a[0], *other_ = &gemm_scratch().a[1];
+  Part part_ = {};
+  float *packed_ = nullptr, *to_ = nullptr;
+  int64_t tile_ = 0, row_ = 0, fetched_ = 0;  // the panel that begins with tile_: rows packed, and fetched after them
+};
+
+// A part of the sums, with A as it is read there, and what is packed meanwhile.
 struct Pass {
   const GemmSizes& p;
   Depth depth;
   RowsOfA a;
+  PackedA& next;
 };
-
-RowsOfA pack_a_tiles(const GemmSizes& p, int64_t first, int64_t last, Depth depth) {
-  const GemmArgs& g = p.g;
-  const int64_t K = depth.k1 - depth.k0, together = tiles_together(p);
-  float* packed = gemm_scratch().a.get(ceil_div(last - first, together) * K * p.panel);
-  float* dst = packed;
-  for (int64_t tile = first; tile < last; tile += together, dst += K * p.panel) {
-    const int64_t m = p.tile_row(tile);
-    // A few rows too many do no harm, and whole vectors are quicker.
-    p.kernels.pack(a_at(g, m, depth.k0), g.lda, dst, K, std::min(p.panel, g.M - m));
-  }
-  return {packed, first};
-}
 
 Piece a_tile(const Pass& pass, int64_t tile) {
   const GemmSizes& p = pass.p;
@@ -119,6 +172,7 @@ void run_column(const Pass& pass, int64_t first, int64_t last, int64_t j, GemmTi
     t.a_next = p.g.a_transposed ? rows : rows * t.a_stride;
     t.c_next = rows * t.c_stride;
     t.start_next = rows * t.start_stride;
+    if (p.pack_a && t.fetch.tiles <= 0) t.fetch = pass.next.fetch(t.count, t.K);
     run(pass, t, rows, cols, Lie::below);
     t.fetch.from += t.count * t.fetch.ahead;
     t.fetch.tiles -= t.count;
@@ -148,7 +202,8 @@ GemmTiles::Fetch next_panel(const GemmSizes& p, const GemmArea& area, Depth dept
   if (!same_depth && depth.k1 >= g.K) return {};
   const float* next = same_depth ? b_at(g, depth.k0, j + p.width) : b_at(g, depth.k1, area.n0);
   const int64_t steps = p.kernels.fetch_steps, groups = (depth.k1 - depth.k0) / steps;
-  const int64_t tiles = area.tile1 - area.tile0;
+  // The rest of the tiles fetches A.
+  const int64_t tiles = ceil_div(area.tile1 - area.tile0, p.pack_a ? 2 : 1);
   const int64_t rows = g.b_transposed ? p.width : steps;  // of B, for that many steps
   const int64_t units = round_up(ceil_div(rows, tiles), p.kernels.fetch_together);
   if (g.b_transposed)  // its rows lie along k
@@ -184,11 +239,14 @@ void pass_panels(const Pass& pass, int64_t first, int64_t last, const PackedB& b
   const GemmSizes& p = pass.p;
   const int64_t block_n = p.l2_columns();
   for (int64_t j0 = b.n0; j0 < b.n1; j0 += block_n) {
+    const int64_t end = std::min(b.n1, j0 + block_n);
     for (int64_t tile = first; tile < last; ++tile) {
       GemmTiles t{.b_next = (b.depth.k1 - b.depth.k0) * p.width, .b = packed_panel(pass, b, j0), .b_stride = p.width};
-      if (tile + 1 < last && !p.pack_a)  // the first panel's turn: the tile of A that will be wanted next
+      if (p.pack_a)
+        t.fetch = pass.next.fetch(ceil_div(end - j0, p.width), pass.depth.k1 - pass.depth.k0);
+      else if (tile + 1 < last)  // the first panel's turn: the tile of A that will be wanted next
         t.fetch = {a_at(p.g, p.tile_row(tile + 1), pass.depth.k0), kTileRows, p.g.lda, p.kernels.fetch_steps, 1, 0};
-      run_row(pass, tile, j0, std::min(b.n1, j0 + block_n), t);
+      run_row(pass, tile, j0, end, t);
     }
   }
 }
@@ -213,9 +271,12 @@ void run_short_area(const GemmSizes& p, const GemmArea& area) {
   const GemmArgs& g = p.g;
   const int64_t steps = p.kernels.fetch_steps;
   float* panel = gemm_scratch().b.get(p.block_k * p.panel);
+  PackedA packed(p);
+  packed.begin({area.tile0, area.tile1, {0, p.block_k}});
   for (int64_t k0 = 0; k0 < g.K; k0 += p.block_k) {
     const Depth depth{k0, std::min(g.K, k0 + p.block_k)};
-    const Pass pass{p, depth, p.pack_a ? pack_a_tiles(p, area.tile0, area.tile1, depth) : RowsOfA{}};
+    const Pass pass{p, depth, packed.finish(), packed};
+    if (depth.k1 < g.K) packed.begin({area.tile0, area.tile1, {depth.k1, std::min(g.K, depth.k1 + p.block_k)}});
     for (int64_t j = area.n0; j < area.n1; j += p.width) {
       const bool whole = j + p.width <= g.N;
       GemmTiles t{.b = b_at(g, k0, j), .b_stride = g.ldb};
@@ -245,16 +306,22 @@ void run_short_area(const GemmSizes& p, const GemmArea& area) {
 
 void run_tall_rows(const GemmSizes& p, int64_t first, int64_t last, const PackedB& b) {
   const int64_t together = p.pack_a ? packed_tiles(p) : p.panel_stays ? kPassingTiles : last - first;
-  for (int64_t k0 = b.depth.k0; k0 < b.depth.k1; k0 += p.block_k) {
-    const Depth depth{k0, std::min(b.depth.k1, k0 + p.block_k)};
-    for (int64_t group = first; group < last; group += together) {
-      const int64_t group_end = std::min(last, group + together);
-      const Pass pass{p, depth, p.pack_a ? pack_a_tiles(p, group, group_end, depth) : RowsOfA{}};
-      if (p.panel_stays)
-        pass_tiles(pass, group, group_end, b);
-      else
-        pass_panels(pass, group, group_end, b);
-    }
+  const int64_t groups = ceil_div(last - first, together);
+  const int64_t parts = groups * ceil_div(b.depth.k1 - b.depth.k0, p.block_k);
+  const auto part = [&](int64_t n) {
+    const int64_t group = first + n % groups * together, k0 = b.depth.k0 + n / groups * p.block_k;
+    return Part{group, std::min(last, group + together), {k0, std::min(b.depth.k1, k0 + p.block_k)}};
+  };
+  PackedA packed(p);
+  packed.begin(part(0));
+  for (int64_t n = 0; n < parts; ++n) {
+    const Part now = part(n);
+    const Pass pass{p, now.depth, packed.finish(), packed};
+    if (n + 1 < parts) packed.begin(part(n + 1));
+    if (p.panel_stays)
+      pass_tiles(pass, now.first, now.last, b);
+    else
+      pass_panels(pass, now.first, now.last, b);
   }
 }
 

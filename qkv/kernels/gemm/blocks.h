@@ -15,7 +15,7 @@ inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /// A thread's buffers for packed operands; `shared` belongs to the thread that called gemm.
 struct GemmScratch {
-  GrowingBuffer a, b, shared;
+  GrowingBuffer a[2], b, shared;
 };
 GemmScratch& gemm_scratch();
 

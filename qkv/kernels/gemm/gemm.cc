@@ -31,8 +31,9 @@ constexpr int64_t kShortRows = 256;
 constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048;
 // From this many columns on, tasks are blocks of columns.
 constexpr int64_t kWideColumns = 2048;
-// Below this many rows, a panel of B is read too few times for packing to pay off.
-constexpr int64_t kDirectRows = 42;
+// Below this many rows, a panel of B is read too few times for packing to pay off; unless B's rows are a multiple of
+// 4 KiB apart, so that they share one set of L1 and every tile fetches them again (half of the time of 14,256,1024).
+constexpr int64_t kDirectRows = 42, kCrowdedStride = 1024;
 // A B of this many floats is near: it comes from L2, and being read by more than one tile costs little.
 constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
 // Multiply-adds worth handing to another thread: about 2 µs of one core.
@@ -55,6 +56,9 @@ void run_short(const GemmSizes& p) {
     const int64_t parts = std::max<int64_t>(1, std::min(g.M * g.N * g.K / kTaskWork, wide ? threads * 2 : threads));
     if (g.a_transposed && g.M >= g.N) row_parts = cut(p.tiles, 4, parts);
     columns = cut(g.N, p.width, ceil_div(parts, row_parts));
+    // One or two panels for each cannot be cut evenly (100 columns are 64 and 36), many tiles can.
+    const int64_t widest = round_up(ceil_div(g.N, columns), p.width);
+    if (widest <= 2 * p.width && widest * columns * 8 > g.N * 9 && p.tiles >= 4 * parts) columns = 1;
     row_parts = std::max(row_parts, cut(p.tiles, 2, ceil_div(parts, columns)));
   }
   const int64_t step = round_up(ceil_div(g.N, columns), p.width);
@@ -82,8 +86,9 @@ void run_tall(const GemmSizes& p) {
                           pack_b_panel(p, depth, n0 + q * p.width, packed + q * p.width * K);
                       });
       const int64_t threads = num_threads();
-      // As many for each thread, or the last ones would wait for one of them.
-      const int64_t parts = std::min(round_up(cut(p.tiles, 16, threads * 4), threads), p.tiles);
+      // As many for each thread, or the last ones would wait for one of them. In a long one, A is packed ahead.
+      const int64_t wanted = cut(p.tiles, 16, threads * (p.pack_a ? 2 : 4));
+      const int64_t parts = std::min(round_up(wanted, threads), p.tiles);
       parallel_for(parts, [&](int64_t n) {
         run_tall_rows(p, p.tiles * n / parts, p.tiles * (n + 1) / parts, {packed, depth, n0, n1});
       });
@@ -187,10 +192,11 @@ void gemm(const GemmArgs& g) {
   }
   if (g.M <= (g.b_transposed ? kDotRows : 4)) return run_few_rows(g, kernels);
   const int64_t panel = int64_t{kernels.vectors} * kernels.lanes;
-  const bool pack_b = g.b_transposed || g.M > kDirectRows;
+  const bool direct = !g.b_transposed && g.M <= kDirectRows, crowded = g.ldb % kCrowdedStride == 0;
   // Where a large B is read in place, more rows at once read it less often.
-  const bool far_b = !pack_b && g.K * g.N > (g.M <= kHighTileRows ? kNearFloats : kNearFloatsOfTiles);
-  const bool high = far_b && !g.a_transposed && kernels.vectors > kHighTileVectors;
+  const bool far = direct && g.K * g.N > (g.M <= kHighTileRows ? kNearFloats : kNearFloatsOfTiles);
+  const bool high = far && !g.a_transposed && kernels.vectors > kHighTileVectors && !(crowded && g.M > kHighTileRows);
+  const bool pack_b = !direct || (crowded && !high && g.M > kTileRows);
   const int64_t tiles = ceil_div(g.M, high ? kHighTileRows : kTileRows);
   const bool tall = g.M > kShortRows, panel_stays = !tall || (!g.a_transposed && panel * kBlockK <= kPanelFloats);
   const GemmSizes sizes{.g = g,
@@ -203,7 +209,7 @@ void gemm(const GemmArgs& g) {
                         .longer_tiles = g.M % tiles,
                         .pack_a = g.a_transposed && g.N >= 2 * panel && panel >= kTileRows,
                         .pack_b = pack_b,
-                        .far_b = far_b,
+                        .far_b = far && !pack_b,
                         .panel_stays = panel_stays};
   if (tall && g.N >= kWideColumns && !sizes.pack_a)
     run_wide(sizes);

@@ -189,8 +189,9 @@ void pack(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols)
     return;
   }
   for (int64_t k = 0; k < K; ++k, src += stride, dst += kWidth) {
-    std::memcpy(dst, src, static_cast<size_t>(cols) * sizeof(float));
-    std::fill(dst + cols, dst + kWidth, 0.0f);
+    int64_t n = 0;
+    for (; n + kLanes <= cols; n += kLanes) hn::StoreU(hn::LoadU(d, src + n), d, dst + n);
+    if (n < cols) hn::StoreU(load_first(src + n, cols - n), d, dst + n);
   }
 }
 

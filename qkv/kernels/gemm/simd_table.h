@@ -73,7 +73,7 @@ struct GemmKernels {
   void (*few_rows)(const GemmFewRows&) = nullptr;
   /// B stored [N,K]; any M (best for few).
   void (*few_rows_transposed)(const GemmFewRows&) = nullptr;
-  /// dst[k*width + j] = src[k*stride + j] for k < K, j < cols; zero for cols ≤ j < width.
+  /// dst[k*width + j] = src[k*stride + j] for k < K, j < cols; zero from there to the end of the vector.
   void (*pack)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
   /// dst[k*width + j] = src[j*stride + k]; zero for cols ≤ j < width.
   void (*pack_transposed)(const float* src, int64_t stride, float* dst, int64_t K, int64_t cols) = nullptr;
