@@ -46,6 +46,21 @@ TEST_F(Threads, ThePoolServesAllWhoCall) {
   });
 }
 
+// Plain numbers: a phase that began before the one before it had ended would be a race.
+TEST_F(Threads, APhaseSeesWhatTheOneBeforeWrote) {
+  together([](int) {
+    const std::vector<int64_t> tasks(20, 8);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<int64_t> now(8, 1), before(8, 1);
+      parallel_phases(tasks, [&](size_t phase, int64_t i) {
+        const std::vector<int64_t>& from = phase % 2 == 0 ? before : now;
+        (phase % 2 == 0 ? now : before)[static_cast<size_t>(i)] = from[0] + from[static_cast<size_t>(7 - i)];
+      });
+      EXPECT_EQ(before, std::vector<int64_t>(8, int64_t{1} << 20));
+    }
+  });
+}
+
 TEST_F(Threads, TheirNumberMayChangeMeanwhile) {
   std::atomic<bool> stop{false};
   std::thread changer([&] {
