@@ -103,7 +103,7 @@ inline int kill_at_syscall(pid_t pid, int64_t& n) {
 inline constexpr std::array<const char*, 5> kFaultKinds{"write", "fsync", "rename", "open", "malloc"};
 using FaultCounts = std::array<int64_t, 5>;
 
-inline constexpr unsigned kMostSeconds = 60;
+inline constexpr unsigned kMostSeconds = 180;  // a machine may be asleep for a minute
 
 inline Ending run_faulty(Words arguments, const Fault& fault, FaultCounts* counts = nullptr) {
   const TempFolder folder;

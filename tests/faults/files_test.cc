@@ -168,7 +168,9 @@ class Walk {
       const std::string at = (command == resume_ ? "continuing, " : "") + what;
       if (kills) {
         // Progress is written by the clock, so a run may end before it has made as many calls as the one counted.
-        EXPECT_TRUE(end.signal == SIGKILL || end.code == 0) << at;
+        EXPECT_TRUE(end.signal == SIGKILL || end.code == 0)
+            << at << ": exit code " << end.code << ", signal " << end.signal << "\n"
+            << end.err;
       } else {
         expect_clean_ending(end, at);
       }
