@@ -153,7 +153,7 @@ TEST(Tokenizer, UnknownKindAndTooSmallVocabulary) {
   }
 }
 
-// SentencePiece ended the process at more than 65535 characters, and looked at a word of one letter for hours.
+// SentencePiece ended the process at more than 65535 characters, and took a time that grows with their square.
 TEST(Tokenizer, WordsOfManyLetters) {
   std::vector<std::string> lines{some_text()[0], std::string(200000, 'x'), "a " + std::string(70000, 'y') + " b"};
   for (int i = 0; i < 70000; ++i) lines[0] += static_cast<char>('a' + i % 7 * i % 26);
