@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostOfDevice = uint64_t{1} << 29;  // some never end
+constexpr uint64_t kMostOfDevice = uint64_t{1} << 28;  // some never end
 constexpr size_t kLongestShown = 500;                  // of a path, in bytes
 
 std::string shown(const std::string& path) {
