@@ -29,15 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMostOfDevice = uint64_t{1} << 28;  // some never end
-constexpr size_t kLongestShown = 500;                  // of a path, in bytes
-
-std::string shown(const std::string& path) {
-  if (path.empty()) return "a file without a name";
-  return path.size() <= kLongestShown ? path : path.substr(0, kLongestShown) + "...";
-}
 
 [[noreturn]] void fail_path(const char* what, const std::string& path, int error) {
-  throw IoError(std::string("cannot ") + what + " " + shown(path) + ": " + std::generic_category().message(error));
+  throw IoError(std::string("cannot ") + what + " " + (path.empty() ? "a file without a name" : path) + ": " +
+                std::generic_category().message(error));
 }
 
 int open_retry(const std::string& path, int flags, mode_t mode = 0) {
