@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "qkv/app/cli.h"
 #include "qkv/app/console.h"
@@ -43,10 +44,23 @@ struct SiteArguments {
 
 std::string megabytes(int64_t bytes) { return format_number(static_cast<double>(bytes) / 1e6, 3) + " MB"; }
 
+/// The files of the runs that a site in this folder lists; none where its list is not one that qkv wrote.
+std::set<std::string> listed_files(const std::string& out) {
+  std::set<std::string> files;
+  try {
+    const Json index = read_json(out + "/" + kIndex, "the list of a site");
+    if (!index.is_object() || !index.contains("qkv")) return files;
+    for (const Json& run : index.value("runs", Json::array())) files.insert(run.value("file", ""));
+    files.insert(kIndex);
+  } catch (const std::exception&) {  // not JSON, not readable, or of other members
+  }
+  return files;
+}
+
 /// Whether a site has a file or folder of this name.
-bool belongs(const std::string& place) {
+bool belongs(const std::string& place, const std::set<std::string>& listed) {
   const bool page = std::find(std::begin(kPageFiles), std::end(kPageFiles), place) != std::end(kPageFiles);
-  return page || place == kIndex || place == "runs" || (place.starts_with("runs/") && place.ends_with(".tar"));
+  return page || place == "runs" || listed.contains(place);
 }
 
 /// A place for the site: nothing there, an empty folder, or a site and nothing else, which is replaced.
@@ -56,9 +70,10 @@ void check_place(const std::string& out) {
   if (fs::exists(out, error) && !site && !(fs::is_directory(out, error) && fs::is_empty(out, error))) {
     throw IoError("cannot write the site to " + out + ": something else is there; choose another --out");
   }
+  const std::set<std::string> listed = site ? listed_files(out) : std::set<std::string>();
   for_each_below(out, [&](const std::string& path, mode_t) {
     const std::string place = path.substr(out.size() + 1);
-    if (belongs(place)) return;
+    if (belongs(place, listed)) return;
     throw IoError("cannot replace the site in " + out + ": " + place + " is no part of it; choose another --out");
   });
 }

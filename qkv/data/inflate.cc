@@ -51,6 +51,9 @@ class Inflater {
     out.append(buffer_.data(), buffer_.size() - stream_.avail_out);
     check_budget(4 * static_cast<int64_t>(out.size()));  // it will be copied into lines and tokens
     if (out.size() > limit) fail("it unpacks to more than " + std::to_string(limit) + " bytes");
+    if (out.size() > kSmall && out.size() / kMostTimes > packed_.size()) {
+      fail("it unpacks to more than " + std::to_string(kMostTimes) + " times its size");
+    }
     return status;
   }
 
@@ -68,6 +71,8 @@ class Inflater {
   }
 
   static constexpr size_t kChunk = size_t{1} << 20;
+  // Text is packed to a third or a tenth of itself; a file made to fill the memory, to a thousandth.
+  static constexpr size_t kMostTimes = 100, kSmall = size_t{1} << 24;
   std::string_view packed_;
   const std::string& path_;
   z_stream stream_{};

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -34,17 +35,51 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 // SentencePiece 0.2.1 replaced a status of its own by Abseil's.
 using Status = decltype(std::declval<const sentencepiece::SentenceIterator&>().status());
 
+// Training counts a word's characters in 16 bits and ends the process where they do not suffice; of one letter again
+// and again it takes a time that grows with the square of the word. Normalising makes up to six characters of one.
+constexpr size_t kLongestWord = 4000;
+
+// The line with words cut that are longer than that.
+std::string with_words_cut(const std::string& line) {
+  std::string out;
+  for (const std::string_view word : split_words(line)) {
+    size_t characters = 0;
+    if (!out.empty()) out += ' ';
+    for (const std::string_view c : utf8_characters(word)) {
+      if (characters > 0 && characters % kLongestWord == 0) out += ' ';
+      out += c;
+      ++characters;
+    }
+  }
+  return out;
+}
+
+bool has_long_word(const std::string& line) {
+  if (line.size() <= kLongestWord) return false;
+  const std::vector<std::string_view> words = split_words(line);
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) { return word.size() > kLongestWord; });
+}
+
 class Lines final : public sentencepiece::SentenceIterator {
  public:
-  explicit Lines(std::span<const std::string> lines) : lines_(lines) {}
+  explicit Lines(std::span<const std::string> lines) : lines_(lines) { look(); }
   bool done() const override { return next_ >= lines_.size(); }
-  void Next() override { ++next_; }
-  const std::string& value() const override { return lines_[next_]; }
+  void Next() override {
+    ++next_;
+    look();
+  }
+  const std::string& value() const override { return cut_ ? *cut_ : lines_[next_]; }
   Status status() const override { return {}; }
 
  private:
+  void look() {
+    cut_.reset();
+    if (!done() && has_long_word(lines_[next_])) cut_ = with_words_cut(lines_[next_]);
+  }
+
   std::span<const std::string> lines_;
   size_t next_ = 0;
+  std::optional<std::string> cut_;
 };
 
 class SentencePieceTokenizer final : public Tokenizer {

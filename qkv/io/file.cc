@@ -28,6 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uint64_t kMostOfDevice = uint64_t{1} << 28;  // some never end
+
 [[noreturn]] void fail_path(const char* what, const std::string& path, int error) {
   throw IoError(std::string("cannot ") + what + " " + (path.empty() ? "a file without a name" : path) + ": " +
                 std::generic_category().message(error));
@@ -155,6 +157,7 @@ Bytes read_file(const std::string& path, uint64_t limit) {
   const Fd fd = open_file("read", path, O_RDONLY, size);
   limit = limit_within_budget(limit, 2);  // another request may compute meanwhile
   check_file_size(path, size, limit);
+  if (size == 0) limit = std::min(limit, kMostOfDevice);
   Bytes bytes;
   size_t used = 0;
   do {

@@ -25,8 +25,8 @@ uint64_t limit_within_budget(uint64_t limit, int64_t share);
 /// Throws IoError when a file of `size` bytes is larger than `limit`.
 void check_file_size(const std::string& path, uint64_t size, uint64_t limit);
 /// A file larger than `limit` bytes is refused before anything is allocated. A pipe or device is read only when it is
-/// named as one (/dev/stdin, /dev/fd/63): one found in place of a file would keep its reader waiting.
-/// Throws IoError "cannot read PATH: REASON".
+/// named as one (/dev/stdin, /dev/fd/63), and up to 256 MiB of it: one found in place of a file would keep its reader
+/// waiting. Throws IoError "cannot read PATH: REASON".
 Bytes read_file(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());
 /// The same as text.
 std::string read_text(const std::string& path, uint64_t limit = std::numeric_limits<uint64_t>::max());

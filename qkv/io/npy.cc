@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <type_traits>
 
@@ -201,7 +202,15 @@ NpyArray parse_npy(std::span<const std::byte> file, const std::string& name) {
   return decode(Bytes(file.begin(), file.end()), name);
 }
 
-NpyArray load_npy(const std::string& path) { return decode(read_file(path), path); }
+NpyArray load_npy(const std::string& path) {
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  if (const uint64_t size = regular ? std::filesystem::file_size(path, error) : 0; size > detail::kMostHeaderBytes) {
+    // A file that says it is large, and is not what it says, is not read.
+    detail::parse_npy_header(bytes_of(read_part(path, 0, detail::kMostHeaderBytes)), path, size);
+  }
+  return decode(read_file(path), path);
+}
 
 std::string npy_header(const Shape& shape, NpyType type) {
   std::string dict = std::string("{'descr': '") + info(type).code + "', 'fortran_order': False, 'shape': (";

@@ -1,6 +1,7 @@
 // Parsing and checking of .npy headers; every limit is checked before it is relied on.
 #include "qkv/io/npy_header.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -163,7 +164,8 @@ std::optional<uint64_t> array_bytes(const Shape& shape, size_t item) {
   return empty ? 0 : bytes;
 }
 
-NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name) {
+NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name, uint64_t whole) {
+  whole = std::max<uint64_t>(whole, file.size());
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(text[i])); };
   if (text.empty()) throw IoError(name + ": the file is empty, expected a .npy array");
@@ -194,7 +196,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& n
   const std::optional<uint64_t> bytes = array_bytes(header.shape, item_size(header.type));
   if (!bytes) throw IoError(name + ": shape " + header.shape.str() + " is too large");
   header.data_bytes = static_cast<size_t>(*bytes);
-  const size_t held = text.size() - header.data_offset;
+  const uint64_t held = whole - header.data_offset;
   if (held != header.data_bytes) {
     throw IoError(name + (held < header.data_bytes ? ": truncated: " : ": bytes after the array: ") + "shape " +
                   header.shape.str() + " of " + type_name(header.type) + " takes " + std::to_string(header.data_bytes) +

@@ -27,7 +27,9 @@ std::optional<NpyType> type_of_code(std::string_view code);
 /// Bytes of an array of this shape; nothing when they do not fit in 63 bits. A size of zero does not excuse the others
 /// from fitting: strides are computed too.
 std::optional<uint64_t> array_bytes(const Shape& shape, size_t item);
-/// Throws IoError naming `name`.
-NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name);
+/// Bytes that hold any header that is read.
+inline constexpr size_t kMostHeaderBytes = size_t{1} << 14;
+/// `file` is the whole file, or its first kMostHeaderBytes of `whole`. Throws IoError naming `name`.
+NpyHeader parse_npy_header(std::span<const std::byte> file, const std::string& name, uint64_t whole = 0);
 
 }  // namespace qkv::detail

@@ -35,8 +35,16 @@ void discard(const std::string& folder) {
   if (!error) fs::remove_all(doomed, error);
 }
 
+/// The largest file that may hold these tensors, and some that do not fit them, which are named then.
+uint64_t most_bytes(const std::vector<NamedParameter>& tensors) {
+  constexpr uint64_t kHeader = uint64_t{64} << 20;
+  uint64_t bytes = 0;
+  for (const NamedParameter& p : tensors) bytes += static_cast<uint64_t>(p.value.numel()) * sizeof(double);
+  return kHeader + 2 * bytes;
+}
+
 void load_checked(const std::string& folder, const char* name, const std::vector<NamedParameter>& tensors) {
-  Bytes bytes = read_file(folder + "/" + name);
+  Bytes bytes = read_file(folder + "/" + name, most_bytes(tensors));
   const uint64_t sum = xxh64(bytes);
   // First, since it says more: what does not fit this model.
   load_parameters(SafetensorsFile::parse(std::move(bytes), folder + "/" + name), tensors);

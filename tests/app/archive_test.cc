@@ -68,6 +68,14 @@ TEST(Archives, ASiteReplacesNothingButASite) {
   expect_refused({"site", "--page", page, "--out", site}, 1, ".git/config is no part of it");
   EXPECT_EQ(read_text(site + "/.git/config"), "kept");
   fs::remove_all(site + "/.git");
+  write_file_atomic(site + "/index.html", std::string_view("a page of its own"));
+  expect_refused({"site", "--page", page, "--out", site}, 1, "site.json is no part of it");
+  write_file_atomic(site + "/site.json", std::string_view(R"({"qkv": "0.1.0", "runs": [{"file": "runs/a.tar"}]})"));
+  fs::create_directories(site + "/runs");
+  write_file_atomic(site + "/runs/a.tar", std::string_view("listed"));
+  write_file_atomic(site + "/runs/b.tar", std::string_view("a backup"));
+  expect_refused({"site", "--page", page, "--out", site}, 1, "runs/b.tar is no part of it");
+  fs::remove(site + "/runs/b.tar");
   const auto made = run_program({"site", "--page", page, "--out", site});
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_EQ(run_program({"site", "--page", page, "--out", site, "runs/none"}).code, 1);

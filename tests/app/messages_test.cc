@@ -31,6 +31,15 @@ TEST(Messages, ANameThatIsNearlyRightIsSuggested) {
   expect_refused({"study", "knowlege"}, 2, "(did you mean 'knowledge'?)");
 }
 
+TEST(Messages, WhateverANameHoldsTheMessageIsOneShortLine) {
+  const std::string name = "a\nb\x1b[2J\xC2\x9B\xE2\x80\xAE\xFFü";
+  expect_refused({"eval", "--baseline", "x", "--data", name}, 1, "cannot read a?b?[2J???ü: No such file");
+  expect_refused({"eval", "--baseline", "x", "--data", std::string(5000, 'x')}, 1, "x: File name too long");
+  const std::string err = run_program({"eval", "--baseline", "x", "--data", std::string(5000, '\xC3') + "ü"}).err;
+  EXPECT_LT(err.size(), 1100u);
+  EXPECT_LT(run_program({"eval", "--baseline", "x", "--data", std::string(9000, 'x')}).err.size(), 1100u);
+}
+
 TEST(Messages, WordsOfOtherProgramsAreUnderstood) {
   expect_refused({"train", "reverse", "--learning-rate", "0.1"}, 2, "(did you mean '--lr'?)");
   expect_refused({"train", "reverse", "--batch-size=3"}, 2, "(did you mean '--batch'?)");

@@ -102,6 +102,8 @@ TEST(TextFile, BadGzipIsNamed) {
   EXPECT_EQ(error("plain"), start + "it is not a gzip file");
   EXPECT_EQ(error(""), start + "it is not a gzip file (it is empty)");
   EXPECT_EQ(error(good, 100000), start + "it unpacks to more than 100000 bytes");
+  EXPECT_EQ(error(gzip(std::string(size_t{1} << 25, 'x'))), start + "it unpacks to more than 100 times its size");
+  EXPECT_EQ(error(gzip(std::string(size_t{1} << 24, 'x'))), "");  // small enough for anyone
   EXPECT_NE(message_of<IoError>([&] { read_plain_or_gz(folder / "none.gz"); }).find("none.gz"), std::string::npos);
 }
 

@@ -153,6 +153,17 @@ TEST(Tokenizer, UnknownKindAndTooSmallVocabulary) {
   }
 }
 
+// SentencePiece ended the process at more than 65535 characters, and took a time that grows with their square.
+TEST(Tokenizer, WordsOfManyLetters) {
+  std::vector<std::string> lines{some_text()[0], std::string(200000, 'x'), "a " + std::string(70000, 'y') + " b"};
+  for (int i = 0; i < 70000; ++i) lines[0] += static_cast<char>('a' + i % 7 * i % 26);
+  for (int i = 0; i < 20000; ++i) lines[2] += "\u3392";  // three letters each when normalised
+  for (const char* kind : {"unigram", "bpe"}) {
+    const auto tokenizer = train_tokenizer(lines, {.kind = kind, .vocabulary = 100});
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode("xx yyy")), "xx yyy");
+  }
+}
+
 TEST(Tokenizer, MoreWordsThanTheTextHas) {
   for (const char* kind : {"unigram", "bpe"}) {
     const auto tokenizer = train_tokenizer(some_text(), {.kind = kind, .vocabulary = 100000});

@@ -1,6 +1,8 @@
-// Every write, fsync, rename and open that can fail, and every system call at which a kill can come: the last good
+// Every write, fsync, rename and open that can fail, and every system call before which a kill can come: the last good
 // checkpoint loads, what is resumed ends with the same bytes, and nothing half-written stays.
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "faults/faulty_program.h"
 #include "qkv/train/run_folder.h"
@@ -18,14 +20,14 @@ using testing::run_faulty;
 using testing::TempFolder;
 using testing::Words;
 
-constexpr int64_t kPoints = 5, kAll = 1000;  // of each kind and way; with QKV_FAULTS=all, all there are
+constexpr int64_t kPoints = 5, kAll = 2000;  // of each kind and way; with QKV_FAULTS=all, all there are
 
 struct Attack {
   std::string what;
   bool kills;
 };
 
-/// Every kind of call that fails once, and kills at each kind and at any system call.
+/// Every kind of call that fails once, and kills before any system call that changes files.
 std::vector<Attack> attacks(const FaultCounts& counts, int64_t system_calls, int64_t points) {
   std::vector<Attack> all;
   for (size_t kind = 0; kind < 4; ++kind) {
@@ -33,7 +35,6 @@ std::vector<Attack> attacks(const FaultCounts& counts, int64_t system_calls, int
     const std::string name = testing::kFaultKinds[kind];
     for (const int64_t n : points_of(counts[kind], points, kAll)) {
       all.push_back({name + ":" + std::to_string(n) + ":once", false});
-      all.push_back({name + ":" + std::to_string(n) + ":kill", true});
     }
   }
   for (const int64_t n : points_of(system_calls, 2 * points, kAll)) {
@@ -42,7 +43,7 @@ std::vector<Attack> attacks(const FaultCounts& counts, int64_t system_calls, int
   return all;
 }
 
-/// The system calls of a command from its start to its end.
+/// The system calls of a command that may change files.
 int64_t system_calls(const Words& command) {
   const Ending end = run_faulty(command, {testing::kSyscall + std::string("1000000000"), 0});
   EXPECT_EQ(end.code, 0) << end.err;
@@ -91,54 +92,119 @@ void expect_checkpoints_load(const std::string& folder, const std::string& what)
   }
 }
 
-/// Walks the faults over a command that writes into FOLDER/run; `resume` continues it from when there is a `record`.
-void walk(const Words& command, const Words& resume, const char* record, const TempFolder& folder) {
-  const std::string run = folder / "run", started = run + "/" + record;
-  const auto with_out = [&](Words words) {
-    words.insert(words.end(), {"--out", run});
-    return words;
+/// What a folder holds but for times and the random part of temporary names: two that are equal here are resumed
+/// alike. Of a temporary file counts that it is there, since what opens a run removes it unread.
+std::string state_of(const std::string& folder) {
+  const auto without_numbers = [](std::string text) {
+    std::erase_if(text, [](char c) { return std::string_view("0123456789.-+e").find(c) != std::string_view::npos; });
+    return text;
   };
-  FaultCounts counts{};
-  ASSERT_EQ(run_faulty(with_out(command), {}, &counts).code, 0);
-  const std::string expected = result_of(run);
-  ASSERT_FALSE(expected.empty());
-  fs::remove_all(run);
-  for (const auto& [what, kills] : attacks(counts, system_calls(with_out(command)), kPoints)) {
-    fs::remove_all(run);
-    const Ending end = run_faulty(with_out(command), {what, 0});
-    if (kills) {
-      // Progress is written by the clock, so a run may end before it has made as many system calls as the one counted.
-      const bool ended = what.starts_with(testing::kSyscall) && end.code == 0;
-      EXPECT_TRUE(end.signal == SIGKILL || ended) << what;
+  std::vector<std::string> parts;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string path = entry.path().string().substr(folder.size()), name = entry.path().filename().string();
+    const size_t temporary = path.find(".tmp-");
+    if (temporary != std::string::npos) {
+      parts.push_back(path.substr(0, temporary) + (entry.is_directory() ? " folder" : " file"));
+    } else if (entry.is_directory()) {
+      parts.push_back(path);
+    } else if (name.ends_with(".safetensors")) {
+      parts.push_back(path + "\n" + read_text(entry.path()));
+    } else if (name == "CHECKSUMS" || name.starts_with("events.")) {  // of numbers that depend on the time
+      parts.push_back(path + "\n" + std::to_string(entry.file_size()));
     } else {
-      expect_clean_ending(end, what);
+      parts.push_back(path + "\n" + without_numbers(read_text(entry.path())));
     }
-    if (fs::exists(run)) expect_checkpoints_load(run, what);
-    // The same fault again while resuming, then in peace.
-    if (fs::exists(started)) run_faulty(resume, {what, 0});
-    const Ending last = run_faulty(fs::exists(started) ? resume : with_out(command), {});
-    ASSERT_EQ(last.code, 0) << what << "\n" << last.err;
-    EXPECT_TRUE(result_of(run) == expected) << what;
-    expect_no_temporaries(folder.path(), what);
   }
+  std::sort(parts.begin(), parts.end());
+  std::string all;
+  for (const std::string& part : parts) all += part + '\0';
+  return all;
 }
 
-TEST(FileFaults, Training) {
-  const TempFolder folder;
-  walk(small({"train", "reverse"}), {"train", "--resume", folder / "run", "--threads", "1"}, "config.json", folder);
-}
+/// Walks the faults over a command that writes a folder and can continue it when there is a `record` in it.
+class Walk {
+ public:
+  Walk(Words command, const char* record)
+      : command_(std::move(command)),
+        resume_{command_[0], "--resume", run_, "--threads", "1"},
+        started_(run_ + "/" + record) {
+    command_.insert(command_.end(), {"--out", run_});
+  }
 
-TEST(FileFaults, Comparison) {
-  const TempFolder folder;
-  walk(small({"compare", "reverse", "--attention", "none,dot"}),
-       {"compare", "--resume", folder / "run", "--threads", "1"}, "compare.json", folder);
-}
+  /// First over the command, then over continuing what a kill in its middle has left.
+  void all() {
+    ASSERT_EQ(run_faulty(command_, {}).code, 0);
+    expected_ = result_of(run_);
+    ASSERT_FALSE(expected_.empty());
+    begin_with("");
+    const int64_t calls = system_calls(command_);
+    over(command_, "");
+
+    const TempFolder half;
+    begin_with("");
+    run_faulty(command_, {testing::kSyscall + std::to_string(calls / 2) + ":kill", 0});
+    ASSERT_TRUE(fs::exists(started_));
+    fs::copy(folder_.path(), half.path(), fs::copy_options::recursive);
+    over(resume_, half.path());
+    std::printf("  %lld faults left %zu states\n", static_cast<long long>(faults_), states_.size());
+  }
+
+ private:
+  /// The folder holds what `other` does, or nothing.
+  void begin_with(const std::string& other) {
+    for (const auto& entry : fs::directory_iterator(folder_.path())) fs::remove_all(entry.path());
+    if (!other.empty()) fs::copy(other, folder_.path(), fs::copy_options::recursive);
+  }
+
+  void over(const Words& command, const std::string& before) {
+    FaultCounts counts{};
+    begin_with(before);
+    ASSERT_EQ(run_faulty(command, {}, &counts).code, 0);
+    begin_with(before);
+    const int64_t calls = system_calls(command);
+    for (const auto& [what, kills] : attacks(counts, calls, kPoints)) {
+      begin_with(before);
+      const Ending end = run_faulty(command, {what, 0});
+      const std::string at = (command == resume_ ? "continuing, " : "") + what;
+      if (kills) {
+        // Progress is written by the clock, so a run may end before it has made as many calls as the one counted.
+        EXPECT_TRUE(end.signal == SIGKILL || end.code == 0)
+            << at << ": exit code " << end.code << ", signal " << end.signal << "\n"
+            << end.err;
+      } else {
+        expect_clean_ending(end, at);
+      }
+      ++faults_;
+      ASSERT_NO_FATAL_FAILURE(expect_good_end(at));
+    }
+  }
+
+  /// What the fault has left loads, and is continued, or begun anew, to the same bytes.
+  void expect_good_end(const std::string& what) {
+    if (!states_.insert(state_of(folder_.path())).second) return;
+    if (fs::exists(run_)) expect_checkpoints_load(run_, what);
+    const Ending last = run_faulty(fs::exists(started_) ? resume_ : command_, {});
+    ASSERT_EQ(last.code, 0) << what << "\n" << last.err;
+    EXPECT_TRUE(result_of(run_) == expected_) << what;
+    expect_no_temporaries(folder_.path(), what);
+  }
+
+  const TempFolder folder_;
+  const std::string run_ = folder_ / "run";
+  Words command_, resume_;
+  std::string started_, expected_;
+  std::set<std::string> states_;
+  int64_t faults_ = 0;
+};
+
+TEST(FileFaults, Training) { Walk(small({"train", "reverse"}), "config.json").all(); }
+
+TEST(FileFaults, Comparison) { Walk(small({"compare", "reverse", "--attention", "none,dot"}), "compare.json").all(); }
 
 TEST(FileFaults, Study) {
-  const TempFolder folder;
   const Words command{"study",   "knowledge", "--rows",   "none", "--alone-epochs", "1",  "--width",   "8",
                       "--heads", "2",         "--layers", "1",    "--batch",        "64", "--threads", "1"};
-  walk(command, {"study", "--resume", folder / "run", "--threads", "1"}, "study.json", folder);
+  Walk(command, "study.json").all();
 }
 
 /// Walks the faults over a command that writes `out` alone.

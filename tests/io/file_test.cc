@@ -67,6 +67,7 @@ TEST(File, ReadErrorsNamePathAndReason) {
             "cannot read " + (folder / "big") + ": 1000 bytes, more than the 999 allowed");
   EXPECT_EQ(read_file(folder / "big", 1000).size(), 1000u);
   EXPECT_NE(message_of<IoError>([&] { read_file("/dev/zero", 100000); }), "");
+  EXPECT_EQ(message_of<IoError>([&] { read_file("/dev/zero"); }), "cannot read /dev/zero: larger than 268435456 bytes");
 }
 
 TEST(File, WriteErrorsLeaveNothingBehind) {

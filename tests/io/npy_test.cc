@@ -156,6 +156,21 @@ TEST(Npy, RefusesHostileHeadersWithoutAllocating) {
   EXPECT_EQ(with_shape("(1L,)"), "");
 }
 
+// A file of a terabyte takes no room on the disk when nothing was written into it.
+TEST(Npy, WhatIsNotAsItsHeaderSaysIsNotRead) {
+  if (sizeof(size_t) == 4) GTEST_SKIP() << "files there are in memory";
+  const TempFolder folder;
+  const std::string path = folder / "a.npy";
+  const auto error = [&] {
+    std::filesystem::resize_file(path, uint64_t{1} << 40);
+    return message_of<IoError>([&] { load_npy(path); });
+  };
+  save_npy(path, Shape{2}, std::vector<float>{1, 2});
+  EXPECT_NE(error().find("a.npy: bytes after the array: shape [2] of float32 takes 8 bytes"), std::string::npos);
+  write_file_atomic(path, std::string_view("text"));
+  EXPECT_EQ(error(), path + ": not a .npy file");
+}
+
 TEST(Npy, RefusesOddDictionaries) {
   EXPECT_NE(refusal("{'descr': '<f4', 'fortran_order': False}", 4).find("lacks 'shape'"), std::string::npos);
   EXPECT_NE(refusal("{'shape': (1,), 'fortran_order': False}", 4).find("lacks 'descr'"), std::string::npos);

@@ -137,6 +137,17 @@ TEST(RunFolder, DamageIsNamedAndTheCheckpointBeforeIsOffered) {
   EXPECT_EQ(f.resume_error(), "");
 }
 
+TEST(RunFolder, AFileFarLargerThanItsModelIsNotRead) {
+  if (sizeof(size_t) == 4) GTEST_SKIP() << "files there are in memory";
+  Finished f;
+  const std::string last = f.run.checkpoint_path(28);
+  for (const char* name : {"/optimizer.safetensors", "/model.safetensors"}) {
+    fs::resize_file(last + name, uint64_t{1} << 40);
+    EXPECT_EQ(f.resume_error().find("cannot read " + last + name + ": 1099511627776 bytes, more than the "), 0u)
+        << f.resume_error();
+  }
+}
+
 // Each of these numbers once crashed, trained forever or gave NaN.
 TEST(RunFolder, NumbersOfAStateAreChecked) {
   Finished f;
