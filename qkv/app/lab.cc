@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
@@ -41,7 +42,7 @@ void add_output(Cli& cli, Output& out) {
 
 std::string experiment_list() {
   std::string text;
-  for (const Experiment& e : lab::experiment_table()) text += "  " + pad_right(e.name, 16) + e.summary + "\n";
+  for (const Experiment& e : lab::experiment_table()) text += "  " + pad_right(e.name, 17) + e.summary + "\n";
   return text;
 }
 
@@ -55,7 +56,8 @@ Report new_report() {
 Drawing picture_of(const Experiment& experiment, const Result& result, int64_t n) {
   const auto count = static_cast<int64_t>(result.pictures.size());
   if (n > count) {
-    throw ConfigError("--picture " + std::to_string(n) + ": '" + experiment.name + "' has " + std::to_string(count));
+    throw ConfigError("--picture " + std::to_string(n) + ": '" + experiment.name + "' has " + std::to_string(count) +
+                      (count == 1 ? " picture" : " pictures"));
   }
   return lab::draw_picture(result.pictures[static_cast<size_t>(n - 1)]);
 }
@@ -71,6 +73,8 @@ int run_one(const Experiment& experiment, const Arguments& arguments) {
   const bool html = !out.path.empty() && format_of(out.path) == Format::html;
 
   const Result result = experiment.run(settings);
+  const std::optional<Drawing> one =
+      out.picture > 0 ? std::optional(picture_of(experiment, result, out.picture)) : std::nullopt;
   if (out.json) {
     print(lab::result_json(experiment, settings, result, true) + "\n");
   } else {
@@ -81,8 +85,7 @@ int run_one(const Experiment& experiment, const Arguments& arguments) {
     lab::add_to_report(report, experiment, settings, result);
     report.save(out.path);
   } else if (!out.path.empty()) {
-    save_drawing(out.picture > 0 ? picture_of(experiment, result, out.picture) : lab::draw_result(experiment, result),
-                 out.path);
+    save_drawing(one ? *one : lab::draw_result(experiment, result), out.path);
   }
   if (!out.path.empty() && !out.json) std::printf("\nwrote %s\n", out.path.c_str());
   return 0;

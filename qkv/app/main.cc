@@ -52,6 +52,7 @@ int run(const std::string& name, const Arguments& arguments) {
     names.emplace_back(command.name);
   }
   qkv::app::refuse_gpu(name);
+  if (name == "-v") throw qkv::ConfigError("no option '-v'; 'qkv --version' says the version; see 'qkv --help'");
   if (name.starts_with('-')) {
     throw qkv::ConfigError("option '" + name + "' before a command" + qkv::did_you_mean(name, {"--help", "--version"}) +
                            "; options come after it: qkv COMMAND " + name + " …; see 'qkv --help'");
