@@ -49,8 +49,8 @@ std::string experiment_list() {
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 Report new_report() {
-  return Report("The attention lab",
-                "What attention can and cannot do: predicted by formula, measured by the library.");
+  return Report("The attention lab", "What attention can and cannot do: predicted by formula, measured by the library.")
+      .with_formulas();
 }
 
 Drawing picture_of(const Experiment& experiment, const Result& result, int64_t n) {
@@ -139,7 +139,7 @@ int run_all(const Arguments& arguments) {
     if (out.json) {
       json += (json.empty() ? "" : ",\n") + lab::result_json(experiment, f.settings, f.result, false);
     } else {
-      std::printf("%-16s %-58s %7.0f ms\n", experiment.name, lab::verdict(f.result).c_str(), 1e3 * f.seconds);
+      std::printf("%-16s %-50s %7.0f ms\n", experiment.name, lab::verdict(f.result).c_str(), 1e3 * f.seconds);
       std::fflush(stdout);
     }
   }

@@ -42,7 +42,7 @@ int run(const std::string& name, const Arguments& arguments) {
     qkv::app::print_next_words(arguments);
     return 0;
   }
-  if (name == "--version" || name == "-V" || name == "version") {
+  if (name == "--version" || name == "-V" || name == "-v" || name == "version") {
     std::puts(qkv::app::version_text().c_str());
     return 0;
   }
@@ -52,7 +52,6 @@ int run(const std::string& name, const Arguments& arguments) {
     names.emplace_back(command.name);
   }
   qkv::app::refuse_gpu(name);
-  if (name == "-v") throw qkv::ConfigError("no option '-v'; 'qkv --version' says the version; see 'qkv --help'");
   if (name.starts_with('-')) {
     throw qkv::ConfigError("option '" + name + "' before a command" + qkv::did_you_mean(name, {"--help", "--version"}) +
                            "; options come after it: qkv COMMAND " + name + " …; see 'qkv --help'");
