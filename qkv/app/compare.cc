@@ -14,6 +14,7 @@
 #include "qkv/dist/agreement.h"
 #include "qkv/report/metric_text.h"
 #include "qkv/study/compare.h"
+#include "qkv/view/text.h"
 
 namespace qkv::app {
 namespace {
@@ -52,7 +53,11 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
     std::printf("(seed %lld)\n\n%s%s\n", static_cast<long long>(runs[0].settings.get_integer("seed")),
                 terminal_table(transposed(seed_table(all)), terminal).c_str(), kAboutVariances);
   }
-  std::fputs(("\n" + terminal_plot(loss_plot(runs), terminal) + "\n" + what_it_means(runs) + "\n").c_str(), stdout);
+  const auto print_prose = [&](const std::string& text) {
+    std::fputs(("\n" + wrapped(text, terminal.width, "", "")).c_str(), stdout);
+  };
+  std::fputs(("\n" + terminal_plot(loss_plot(runs), terminal)).c_str(), stdout);
+  print_prose(what_it_means(runs));
   const auto shown =
       std::find_if(runs.rbegin(), runs.rend(), [](const ReportedRun& run) { return !run.examples.empty(); });
   if (shown != runs.rend()) {
@@ -60,10 +65,9 @@ void print_comparison(const std::string& folder, const std::vector<ReportedRun>&
     HeatMap map = e.maps.front();
     map.title = e.input + " → " + e.output;
     std::fputs(("\n" + terminal_heatmap(map, terminal)).c_str(), stdout);
-    std::printf(
-        "\nThe map: each row is a token that '%s' wrote, each column one that it read; the more a cell stands out, the "
-        "more it looked there while it wrote.\n",
-        shown->result.label.c_str());
+    print_prose("The map: each row is a token that '" + shown->result.label +
+                "' wrote, each column one that it read; the more a cell stands out, the more it looked there while it "
+                "wrote.");
   }
   print_report(folder);
 }

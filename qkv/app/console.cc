@@ -1,9 +1,12 @@
 // Progress, evaluation lines and interruption of a training.
 #include "qkv/app/console.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "qkv/app/run_commands.h"
@@ -22,6 +25,14 @@ extern "C" void note_signal(int signal) {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGHUP, SIG_DFL);
+}
+
+/// "23 s", "4 min", "1.3 h".
+std::string rough_duration(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600, kMany = 100;
+  if (seconds < kMany) return format_number(std::ceil(seconds)) + " s";
+  if (seconds < kMany * kMinute) return format_number(std::ceil(seconds / kMinute)) + " min";
+  return format_number(seconds / kHour, 2) + " h";
 }
 
 }  // namespace
@@ -81,28 +92,40 @@ void ConsoleObserver::say_how_long(const StepReport& r) {
   const int64_t trainings = std::exchange(trainings_, 0);
   if (whole < kWorthSaying) return;
   if (progress_) progress_->clear();
-  std::string text =
-      label_ + " will take up to " + format_duration(whole) + " (minutes:seconds), judging by its first batches";
+  std::string text = label_ + " will take up to " + rough_duration(whole) + ", judging by its first batches";
   if (trainings > 1) {
     // Mechanisms differ: one with attention takes up to about twice as long as one without.
     const auto n = static_cast<double>(trainings);
     text += trainings == 2 ? "; both trainings " : "; all " + std::to_string(trainings) + " trainings ";
-    text += format_duration(whole * n) + " to " + format_duration(whole * (2 * n - 1)) + ", less where one stops early";
+    text += rough_duration(whole * n) + " to " + rough_duration(whole * (2 * n - 1)) + ", less where one stops early";
   }
-  std::fprintf(stderr, "qkv: %s\n", text.c_str());
+  const Terminal terminal = detect_terminal(STDERR_FILENO);
+  const int width = terminal.tty ? terminal.width : std::numeric_limits<int>::max();
+  std::fputs(wrapped(text, width, "qkv: ", "     ").c_str(), stderr);
 }
 
 void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
   if (detail_ == Detail::brief) return;
   if (progress_) progress_->clear();
-  std::string line = label_ + "  epoch " + pad_left(std::to_string(r.epoch), 2) + "/" + std::to_string(last_.epochs) +
-                     "  training loss " + pad_right(format_number(r.train_loss, 3), 8) + "  validation";
-  for (const auto& [name, value] : r.validation) {
-    line += "  " + metric_label(name) + " " + pad_right(metric_text(name, value), 8);
-  }
-  while (line.back() == ' ') line.pop_back();
-  std::fprintf(out_, "%s\n", line.c_str());
+  print_evaluation(r);
   std::fflush(out_);
+}
+
+void ConsoleObserver::print_evaluation(const EvaluationRecord& r) {
+  constexpr int kNumber = 10;
+  const std::string epochs = std::to_string(last_.epochs);
+  std::string line = pad_left(std::to_string(r.epoch) + "/" + epochs, std::max(7, 2 * display_width(epochs) + 1)) +
+                     pad_left(format_number(r.train_loss, 3), kNumber);
+  std::string groups = pad_left("training", display_width(line)) + pad_left("validation", kNumber + 2);
+  std::string names = pad_left("epoch", display_width(line) - kNumber) + pad_left("loss", kNumber);
+  for (const auto& [name, value] : r.validation) {
+    const std::string label = metric_label(name);
+    const int width = std::max(kNumber, display_width(label)) + 2;
+    names += pad_left(label, width);
+    line += pad_left(metric_text(name, value), width);
+  }
+  if (!std::exchange(headed_, true)) std::fprintf(out_, "%s\n%s\n", groups.c_str(), names.c_str());
+  std::fprintf(out_, "%s\n", line.c_str());
 }
 
 TrainObserver* RunsConsole::on_start(const std::string& label, const RunFolder&, Task& task) {

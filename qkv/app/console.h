@@ -66,14 +66,17 @@ class ConsoleObserver final : public TrainObserver {
   void on_evaluation(const EvaluationRecord& record) override;
   bool wants_stop() override { return interrupt_.signal() != 0; }
   int signal() const { return interrupt_.signal(); }
+  bool trained() const { return progress_ != nullptr; }  // by one update at least
 
  private:
   void say_how_long(const StepReport& report);
+  void print_evaluation(const EvaluationRecord& record);
 
   std::string label_, opening_;
   std::FILE* out_;
   Detail detail_;
   int64_t trainings_, first_step_ = -1;
+  bool headed_ = false;  // the head of the table of evaluations was printed
   InterruptGuard interrupt_;
   std::unique_ptr<Progress> progress_;
   StepReport last_;

@@ -31,12 +31,12 @@ const char* const kExamples =
     "What is not given: q, k and v are x; v is k; without a projection W the matrix is used itself.\n"
     "\n"
     "Examples:\n"
-    "  qkv explain                                        # the example 'query'\n"
-    "  qkv explain --example self --causal                # what a mask changes, also in the gradients\n"
+    "  qkv explain                                        the example 'query'\n"
+    "  qkv explain --example self --causal                what a mask changes, also in the gradients\n"
     "  qkv explain --q \"1,0\" --k \"1,0;0,1\" --v \"10;20\" --beta 4\n"
     "  qkv explain --x \"1,0;0,1;1,1\" --normaliser sparsemax --d-out \"1,0;0,0;0,0\"\n"
-    "  qkv explain --example heads --latex > heads.tex    # needs amsmath\n"
-    "  qkv explain block                                  # a whole Transformer block; 'qkv explain block --help'";
+    "  qkv explain --example heads --latex > heads.tex    needs amsmath\n"
+    "  qkv explain block                                  a whole Transformer block; 'qkv explain block --help'";
 
 struct Options {
   std::string example = "query";

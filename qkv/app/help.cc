@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "qkv/view/terminal.h"
 #include "qkv/view/text.h"
@@ -11,7 +12,8 @@
 namespace qkv::app {
 namespace {
 
-constexpr int kLeft = 28;  // columns of names
+constexpr int kLeft = 28;         // columns of names
+constexpr int kManualWidth = 72;  // man indents by 7 and ends before the 80th column
 
 std::string row(const std::string& left, const std::string& help, int width) {
   const std::string start = "  " + left;
@@ -50,6 +52,33 @@ std::string usage_of(const std::string& name, const std::vector<Option>& options
   return usage + " [OPTIONS]";
 }
 
+/// Where "  command  what it does" begins to say what it does; 0: the line is none of these.
+size_t meaning_at(const std::string& line) {
+  if (!line.starts_with("  ")) return 0;
+  const size_t gap = line.find("  ", line.find_first_not_of(' '));
+  return gap == std::string::npos ? 0 : line.find_first_not_of(' ', gap);
+}
+
+/// `text` in lines of this width: prose is wrapped; where what a command does has no room beside it, the rest goes
+/// below, in its column or, where that is too narrow, a little further right than the command. Commands stay whole.
+std::string fitted(const std::string& text, int width) {
+  constexpr int kNarrow = 24;
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = meaning_at(line);
+    const std::string command = line.substr(0, at), meaning = line.substr(at);
+    if (display_width(line) <= width || (at == 0 && line.starts_with(' '))) {
+      out += line + "\n";
+    } else if (const int column = display_width(command); at > 0 && column > width - kNarrow) {
+      out += command.substr(0, command.find_last_not_of(' ') + 1) + "\n" + wrapped(meaning, width, "      ", "      ");
+    } else {
+      out += wrapped(meaning, width, command, std::string(static_cast<size_t>(column), ' '));
+    }
+  }
+  return out;
+}
+
 /// Lines that stay as they are.
 std::string roff_lines(const std::string& text) { return text.empty() ? "" : ".PP\n.nf\n" + roff(text) + "\n.fi\n"; }
 
@@ -62,7 +91,8 @@ std::string help_text(const std::string& about, const std::string& name, const s
   for (const Option& o : options) {
     if (o.name[0] != '-' && o.shown) values += row(value_word(o), o.help, width);
   }
-  std::string text = about + "\n\nusage: " + usage_of(name, options) + "\n" + (values.empty() ? "" : "\n" + values);
+  std::string text =
+      fitted(about, width) + "\nusage: " + usage_of(name, options) + "\n" + (values.empty() ? "" : "\n" + values);
   for (const std::string& section : sections(options)) {
     text += "\n" + (section.empty() ? "Options" : capitalised(section)) + ":\n";
     for (const Option& o : options) {
@@ -71,7 +101,7 @@ std::string help_text(const std::string& about, const std::string& name, const s
     }
     if (section.empty()) text += row("-h, --help", "this text", width);
   }
-  if (!footer.empty()) text += "\n" + footer + (footer.ends_with('\n') ? "" : "\n");
+  if (!footer.empty()) text += "\n" + fitted(footer, width);
   return text;
 }
 
@@ -105,7 +135,7 @@ std::string manual_text(const std::string& about, const std::string& name, const
     }
     if (!rows.empty()) text += ".PP\n\\fI" + (section.empty() ? "Options" : capitalised(section)) + "\\fR\n" + rows;
   }
-  return text + roff_lines(footer);
+  return text + roff_lines(fitted(footer, kManualWidth));
 }
 
 }  // namespace qkv::app

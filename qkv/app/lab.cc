@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
@@ -41,21 +42,22 @@ void add_output(Cli& cli, Output& out) {
 
 std::string experiment_list() {
   std::string text;
-  for (const Experiment& e : lab::experiment_table()) text += "  " + pad_right(e.name, 16) + e.summary + "\n";
+  for (const Experiment& e : lab::experiment_table()) text += "  " + pad_right(e.name, 17) + e.summary + "\n";
   return text;
 }
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 Report new_report() {
-  return Report("The attention lab",
-                "What attention can and cannot do: predicted by formula, measured by the library.");
+  return Report("The attention lab", "What attention can and cannot do: predicted by formula, measured by the library.")
+      .with_formulas();
 }
 
 Drawing picture_of(const Experiment& experiment, const Result& result, int64_t n) {
   const auto count = static_cast<int64_t>(result.pictures.size());
   if (n > count) {
-    throw ConfigError("--picture " + std::to_string(n) + ": '" + experiment.name + "' has " + std::to_string(count));
+    throw ConfigError("--picture " + std::to_string(n) + ": '" + experiment.name + "' has " + std::to_string(count) +
+                      (count == 1 ? " picture" : " pictures"));
   }
   return lab::draw_picture(result.pictures[static_cast<size_t>(n - 1)]);
 }
@@ -71,6 +73,8 @@ int run_one(const Experiment& experiment, const Arguments& arguments) {
   const bool html = !out.path.empty() && format_of(out.path) == Format::html;
 
   const Result result = experiment.run(settings);
+  const std::optional<Drawing> one =
+      out.picture > 0 ? std::optional(picture_of(experiment, result, out.picture)) : std::nullopt;
   if (out.json) {
     print(lab::result_json(experiment, settings, result, true) + "\n");
   } else {
@@ -81,8 +85,7 @@ int run_one(const Experiment& experiment, const Arguments& arguments) {
     lab::add_to_report(report, experiment, settings, result);
     report.save(out.path);
   } else if (!out.path.empty()) {
-    save_drawing(out.picture > 0 ? picture_of(experiment, result, out.picture) : lab::draw_result(experiment, result),
-                 out.path);
+    save_drawing(one ? *one : lab::draw_result(experiment, result), out.path);
   }
   if (!out.path.empty() && !out.json) std::printf("\nwrote %s\n", out.path.c_str());
   return 0;
@@ -136,7 +139,7 @@ int run_all(const Arguments& arguments) {
     if (out.json) {
       json += (json.empty() ? "" : ",\n") + lab::result_json(experiment, f.settings, f.result, false);
     } else {
-      std::printf("%-16s %-58s %7.0f ms\n", experiment.name, lab::verdict(f.result).c_str(), 1e3 * f.seconds);
+      std::printf("%-16s %-50s %7.0f ms\n", experiment.name, lab::verdict(f.result).c_str(), 1e3 * f.seconds);
       std::fflush(stdout);
     }
   }

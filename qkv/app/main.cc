@@ -42,7 +42,7 @@ int run(const std::string& name, const Arguments& arguments) {
     qkv::app::print_next_words(arguments);
     return 0;
   }
-  if (name == "--version" || name == "-V" || name == "version") {
+  if (name == "--version" || name == "-V" || name == "-v" || name == "version") {
     std::puts(qkv::app::version_text().c_str());
     return 0;
   }

@@ -105,7 +105,10 @@ void print_maps(const std::vector<Traced>& all) {
   const Terminal terminal = detect_terminal(STDOUT_FILENO);
   for (const Traced& t : all) {
     std::printf("%s%s\n", &t == &all[0] ? "" : "\n", t.title.c_str());
-    for (const HeatMap& map : t.maps) std::fputs(("\n" + terminal_heatmap(map, terminal)).c_str(), stdout);
+    for (HeatMap map : t.maps) {
+      if (t.maps.size() == 1) map.title.clear();
+      std::fputs(("\n" + terminal_heatmap(map, terminal)).c_str(), stdout);
+    }
   }
 }
 

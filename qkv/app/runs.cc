@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "qkv/app/cli.h"
 #include "qkv/base/error.h"
@@ -107,13 +108,13 @@ Listed describe(const FoundRun& run) {
   return l;
 }
 
-/// "just now", "5 min", "3 h", "12 days".
+/// "now", "5 min", "3 h", "12 days".
 std::string age_text(double seconds) {
   constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
   const auto whole = [&](double unit, const char* name) {
     return std::to_string(static_cast<int64_t>(seconds / unit)) + " " + name;
   };
-  if (seconds < kMinute) return "just now";
+  if (seconds < kMinute) return "now";
   if (seconds < 2 * kHour) return whole(kMinute, "min");
   if (seconds < 2 * kDay) return whole(kHour, "h");
   return whole(kDay, "days");
@@ -125,8 +126,6 @@ std::string size_text(int64_t bytes) {
   return b < kGiga ? format_number(b / kMega, 2) + " MB" : format_number(b / kGiga, 3) + " GB";
 }
 
-constexpr int kWholeNames = 200;  // columns; names are there to be copied, so none is shortened
-
 void print_list(const std::vector<Listed>& all, const std::string& root) {
   if (all.empty()) {
     std::printf("no runs below %s; 'qkv train reverse' makes one in a minute\n", root.c_str());
@@ -137,17 +136,18 @@ void print_list(const std::vector<Listed>& all, const std::string& root) {
   for (const Listed& l : all) {
     if (l.run.group != group && !l.run.group.empty()) {
       const std::string path = root + "/" + l.run.group;
-      table.rows.push_back({path, name_of(folder_kind(path)), "", "", "", ""});
+      table.rows.push_back({path, "", name_of(folder_kind(path)), "", "", ""});
     }
     group = l.run.group;
     std::string figure = l.metric.empty() ? "" : metric_label(l.metric) + " " + metric_text(l.metric, l.figure);
-    if (!l.finished) figure += (figure.empty() ? "" : ", ") + ("unfinished, step " + std::to_string(l.step));
+    if (!l.finished) figure += (figure.empty() ? "" : ", ") + ("step " + std::to_string(l.step) + ", unfinished");
     if (!l.error.empty()) figure = "cannot be read";
     table.rows.push_back({l.run.path, l.task, l.model, figure, age_text(l.age), size_text(l.bytes)});
   }
+  // Names are there to be copied, so none is shortened; other programs get one line for each run.
   Terminal terminal = detect_terminal(STDOUT_FILENO);
-  terminal.width = std::max(terminal.width, kWholeNames);
-  std::fputs(terminal_table(table, terminal).c_str(), stdout);
+  if (!terminal.tty) terminal.width = std::numeric_limits<int>::max();
+  std::fputs(terminal_table(table, terminal, TableWords::whole).c_str(), stdout);
   for (const Listed& l : all) {
     if (!l.error.empty()) std::fprintf(stderr, "qkv: %s\n", l.error.c_str());
   }

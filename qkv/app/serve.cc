@@ -136,6 +136,9 @@ int run_serve(const Arguments& arguments) {
   cli.texts("--allow-data", data, "DIR",
             "a data set that trainings started from the page may use, and that others may see; may be repeated");
   if (!cli.parse(arguments)) return 0;
+  if (std::error_code error; cli.given("--root") && !fs::exists(root, error)) {
+    std::fprintf(stderr, "qkv: --root %s: there is no such folder; the first training makes it\n", root.c_str());
+  }
   // A server that was asked for much gives the memory back.
   mallopt(M_MMAP_MAX, 1 << 16);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);

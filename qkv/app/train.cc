@@ -160,6 +160,10 @@ int train_in(Crew& crew, Prepared& p) {
       const NoGrad no_grad;
       save_run_report(*p.task, reported_run(run, *p.task, result));
     }
+    if (!interrupted && !console.trained()) {
+      std::fprintf(stderr, "qkv: this run had ended; for more epochs: qkv train --resume %s --epochs N\n",
+                   run.path().c_str());
+    }
     if (p.json) std::printf("%s\n", result_json(result, run.settings()).c_str());
     if (interrupted) {
       std::fprintf(stderr, "qkv: stopped after step %lld, saved; continue with: qkv train --resume %s\n",

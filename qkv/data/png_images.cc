@@ -142,7 +142,8 @@ ImageData read_png_folder(const std::string& folder) {
     }
   }
   if (train.size() < 2) {
-    throw IoError("no images in " + folder + ": expected at least two folders of PNG files, one folder per class");
+    throw IoError("no images in " + folder +
+                  ": expected IDX files as of MNIST, or at least two folders of PNG files, one for each class");
   }
   ImageData data;
   for (const auto& [name, paths] : train) data.classes.push_back(name);

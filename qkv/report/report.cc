@@ -23,6 +23,34 @@ std::string element(const char* tag, const std::string& text, const std::string&
   return std::string("<") + tag + attributes + ">" + escape_markup(text) + "</" + tag + ">\n";
 }
 
+/// Bytes of the letter or digit at i, Greek ones and a minus included; 0: there is none.
+size_t letter_at(const std::string& text, size_t i) {
+  const auto c = static_cast<unsigned char>(i < text.size() ? text[i] : 0);
+  if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')) return 1;
+  if (c == 0xCE || c == 0xCF) return 2;
+  return text.compare(i, 3, "−") == 0 ? 3 : 0;
+}
+
+/// Prose in which v_a, P_ij, e^(−βt) and the like have braces; a longer word after _ is part of a name.
+std::string braced(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    out += text[i];
+    if ((text[i] != '_' && text[i] != '^') || i == 0) continue;
+    size_t end = i + 1, letters = 0, skip = 0;
+    if (end < text.size() && text[end] == '(') {
+      end = text.find(')', end);
+      skip = end == std::string::npos ? 0 : 1;
+    } else {
+      for (size_t n; (n = letter_at(text, end)) > 0; end += n) ++letters;
+    }
+    if (skip == 0 && (letters == 0 || (letters > 2 && text[i] == '_'))) continue;
+    out += "{" + text.substr(i + 1 + skip, end - i - 1 - skip) + "}";
+    i = end + skip - 1;
+  }
+  return out;
+}
+
 // Escaped text in which _{…} and ^{…}, nested or not, are sub- and superscripts; other braces stay.
 std::string formula_markup(const std::string& text) {
   std::string out;
@@ -63,8 +91,12 @@ Report& Report::subsection(const std::string& title) {
 }
 
 Report& Report::paragraph(const std::string& text) {
-  body_ += element("p", text);
+  body_ += prose(element("p", text));
   return *this;
+}
+
+std::string Report::prose(const std::string& markup) const {
+  return formulas_ ? formula_markup(braced(markup)) : markup;
 }
 
 Report& Report::formula(const std::string& text) {
@@ -79,7 +111,7 @@ Report& Report::code(const std::string& text) {
 
 Report& Report::list(const std::vector<std::string>& items) {
   body_ += "<ul>\n";
-  for (const std::string& item : items) body_ += element("li", item);
+  for (const std::string& item : items) body_ += prose(element("li", item));
   body_ += "</ul>\n";
   return *this;
 }
@@ -107,7 +139,7 @@ Report& Report::highlights(const std::vector<Highlight>& highlights) {
 
 Report& Report::table(const Table& table) {
   // Focusable, so that a wide table can be scrolled from the keyboard.
-  body_ += "<div class=\"scroll\" tabindex=\"0\">" + html_table(table) + "</div>\n";
+  body_ += "<div class=\"scroll\" tabindex=\"0\">" + prose(html_table(table)) + "</div>\n";
   return *this;
 }
 

@@ -22,6 +22,11 @@ class Report {
  public:
   explicit Report(std::string title, std::string subtitle = "");
 
+  /// From here on v_a, e^(βt) and the like are set as formulas in paragraphs, lists and tables.
+  Report& with_formulas() {
+    formulas_ = true;
+    return *this;
+  }
   /// A heading; with three or more of them the page begins with a list of contents.
   Report& section(const std::string& title);
   Report& subsection(const std::string& title);
@@ -49,11 +54,13 @@ class Report {
   void save(const std::string& path) const;
 
  private:
+  std::string prose(const std::string& markup) const;
   std::string figure_html(const Drawing& drawing, const std::string& caption);
 
   std::string title_, subtitle_, body_;
   std::vector<std::string> sections_;
   int figures_ = 0;
+  bool formulas_ = false;
 };
 
 }  // namespace qkv

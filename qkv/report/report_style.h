@@ -39,7 +39,7 @@ nav li { break-inside: avoid; }
   border-left: 4px solid var(--accent); border-radius: 0 8px 8px 0; padding: 0.6rem 1rem; white-space: pre-wrap;
   overflow-wrap: anywhere; margin: 0.5rem 0;
 }
-.formula sub, .formula sup { font-size: 0.75em; line-height: 0; }
+sub, sup { font-size: 0.75em; line-height: 0; }
 pre { background: var(--raised); border-radius: 8px; padding: 0.9rem 1rem; overflow-x: auto; line-height: 1.45; }
 code { font: 0.9rem ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
 .scroll { overflow-x: auto; max-width: 100%; }

@@ -24,6 +24,7 @@ HeatMap map_of(const TracedExample& example, const AttentionTrace& trace, int64_
   const Tensor weights = trace.scores({.b = 0, .h = head, .row_begin = 0, .row_end = trace.Lq});  // [Lq, Lk]
   map.values = weights.to_vector();
   if (trace.causal) {
+    map.scale = MapScale::kRow;  // the first row has one key: beside its weight of 1 later rows would be blank
     map.hidden.resize(map.values.size());
     for (int64_t i = 0; i < map.rows; ++i) {
       for (int64_t j = i + 1; j < map.columns; ++j) map.hidden[static_cast<size_t>(i * map.columns + j)] = 1;

@@ -137,7 +137,8 @@ std::vector<FoundRun> find_runs(const std::string& root) {
   const FolderKind kind = folder_kind(root);
   if (kind == FolderKind::run) return found;
   find_below(root, "", "", 0, found);
-  std::sort(found.begin(), found.end(), [](const FoundRun& a, const FoundRun& b) { return a.id < b.id; });
+  std::sort(found.begin(), found.end(),
+            [](const FoundRun& a, const FoundRun& b) { return fs::path(a.id) < fs::path(b.id); });
   return found;
 }
 

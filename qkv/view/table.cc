@@ -73,7 +73,8 @@ std::vector<std::string> wrapped_cell(const std::string& text, int width, bool u
   return lines;
 }
 
-std::vector<int> fit_widths(const Table& table, const Terminal& terminal, const std::vector<bool>& numeric) {
+std::vector<int> fit_widths(const Table& table, const Terminal& terminal, const std::vector<bool>& numeric,
+                            TableWords whole) {
   std::vector<int> widths(numeric.size()), words(numeric.size(), kLeastWidth);
   for (size_t c = 0; c < widths.size(); ++c) {
     const auto measure = [&](const std::string& text) {
@@ -88,6 +89,7 @@ std::vector<int> fit_widths(const Table& table, const Terminal& terminal, const 
   };
   // First down to the longest word, which costs lines; then into the words. Numbers are never cut.
   for (const bool cut_words : {false, true}) {
+    if (cut_words && whole == TableWords::whole) break;
     while (total() > terminal.width) {
       auto widest = widths.end();
       for (auto it = widths.begin(); it != widths.end(); ++it) {
@@ -119,9 +121,9 @@ bool looks_numeric(const std::string& text) {
   return text[0] >= '0' && text[0] <= '9';
 }
 
-std::string terminal_table(const Table& table, const Terminal& terminal) {
+std::string terminal_table(const Table& table, const Terminal& terminal, TableWords words) {
   const std::vector<bool> numeric = numeric_columns(table);
-  const std::vector<int> widths = fit_widths(table, terminal, numeric);
+  const std::vector<int> widths = fit_widths(table, terminal, numeric, words);
   const auto line = [&](const std::vector<std::string>& row) {
     std::vector<std::vector<std::string>> cells;
     size_t height = 1;

@@ -48,6 +48,13 @@ std::vector<Arguments> all_pages() {
   return pages;
 }
 
+TEST(Help, FitsATerminal) {
+  for (Arguments words : all_pages()) {
+    words.emplace_back("--help");
+    expect_lines_fit(run_program(words).out);
+  }
+}
+
 TEST(Manual, HasEveryOptionOfEveryCommandAndTask) {
   const std::string page = run_program({"help", "--man"}).out;
   EXPECT_EQ(page.rfind(".TH QKV 1 \"\" \"qkv " QKV_VERSION "\"", 0), 0u) << page.substr(0, 80);

@@ -48,7 +48,7 @@ TEST(Messages, WordsOfOtherProgramsAreUnderstood) {
   expect_refused({"reverse"}, 2, "'reverse' is a task: train a model of it with 'qkv train reverse'");
   expect_refused({"runs", "delete", "x"}, 2, "'delete' is not one of: list, rm, rename, add");
   EXPECT_EQ(run_program({"version"}).out, run_program({"--version"}).out);
-  EXPECT_EQ(run_program({"-V"}).code, 0);
+  for (const char* version : {"-V", "-v"}) EXPECT_EQ(run_program({version}).code, 0);
 }
 
 TEST(Messages, WrongUsageNamesTheHelpThatListsTheOption) {
@@ -186,6 +186,22 @@ TEST_F(Runs, SayInTwoSentencesWhatTheyMean) {
   EXPECT_TRUE(says(result_->out, "1 epoch in ")) << result_->out;
   EXPECT_TRUE(says(result_->out, "exact match, lengths 21 to 40")) << result_->out;
   EXPECT_TRUE(says(result_->out, "qkv serve")) << result_->out;
+  expect_lines_fit(result_->out);
+}
+
+TEST(Lines, OfATrainingAreATable) {
+  const TempFolder folder;
+  const std::string run = folder / "run";
+  const ProgramRun first = run_program({"train", "reverse", "--out", run, "--train-size", "64", "--validation-size",
+                                        "8", "--epochs", "2", "--hidden", "8"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_TRUE(says(first.out,
+                   "\n         training  validation\n"
+                   "  epoch      loss        loss  character accuracy  exact match\n    1/2 "))
+      << first.out;
+  expect_lines_fit(first.out);
+  const ProgramRun again = run_program({"train", "--resume", run});
+  EXPECT_TRUE(says(again.err, "this run had ended; for more epochs: qkv train --resume " + run)) << again.err;
 }
 
 TEST_F(Runs, ShowAnExampleWhereNoInputIsGiven) {

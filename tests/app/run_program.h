@@ -6,11 +6,13 @@
 
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "io/temp_folder.h"
 #include "qkv/io/file.h"
+#include "qkv/view/text.h"
 #include "support/paths.h"
 
 namespace qkv::testing {
@@ -47,6 +49,17 @@ inline void expect_refused(const std::vector<std::string>& arguments, int code, 
   EXPECT_EQ(run.err.rfind("qkv: ", 0), 0u) << line << "\n" << run.err;
   EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << line << "\n" << run.err;
   EXPECT_NE(run.err.find(part), std::string::npos) << line << "\n" << run.err << "expected: " << part;
+}
+
+/// No line is wider than a terminal, but for those that are there to be copied: commands and names of folders.
+inline void expect_lines_fit(const std::string& text) {
+  constexpr int kWidth = 80;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    bool whole = false;
+    for (const char* start : {"  qkv ", "  python3 ", "/", "report: /"}) whole = whole || line.starts_with(start);
+    EXPECT_TRUE(whole || display_width(line) <= kWidth) << line;
+  }
 }
 
 /// A run trained once for all tests of a suite: `class Suite : public TrainedRun<Suite>`, which says with what command

@@ -180,6 +180,20 @@ TEST(Report, FormulasHaveSubscriptsAndStayEscaped) {
   EXPECT_NE(html.find(">x<sub>open</sub></p>"), std::string::npos);
 }
 
+TEST(Report, FormulasInProseAreSetWhereThatIsAskedFor) {
+  const std::string text = "1 − α_j is e^(−βt) of P_ij in my_name, x_";
+  const std::string set = "1 − α<sub>j</sub> is e<sup>−βt</sup> of P<sub>ij</sub> in my_name, x_";
+  for (const bool formulas : {false, true}) {
+    Report report("t");
+    if (formulas) report.with_formulas();
+    report.paragraph(text).list({text}).table({.rows = {{text}}});
+    const std::string html = report.html(), &wanted = formulas ? set : text;
+    for (const char* tag : {"p", "li", "td"}) {
+      EXPECT_NE(html.find(std::string("<") + tag + ">" + wanted), std::string::npos) << html;
+    }
+  }
+}
+
 TEST(Report, EverythingIsEscapedAndSelfContained) {
   const std::string html = sample().html();
   for (const char* bad :

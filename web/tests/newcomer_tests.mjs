@@ -314,7 +314,7 @@ export function newcomerTests(site) {
     await close();
   });
 
-  test("on a touch screen nothing speaks of arrow keys", async () => {
+  test("on a touch screen nothing speaks of arrow keys, of clicks or of the left", async () => {
     const { page, close } = await open(site.browser, site.url, {
       viewport: { width: 390, height: 844 },
       hasTouch: true,
@@ -325,17 +325,23 @@ export function newcomerTests(site) {
       explore({ x: "abcd", tab: "lines" }),
       explore({ x: "abcd", tab: "cell", q: 1 }),
       explore({ x: "abcd", tab: "steps" }),
-      hashOf("train", { runs: "reverse-small" }),
+      hashOf("explore", { m: "images-small" }),
+      hashOf("train", { runs: "reverse-small,odd" }),
+      hashOf("train", { runs: "-" }),
       hashOf("lab", { e: "block" }),
     ]) {
       await page.goto("about:blank");
       await page.goto(site.url + hash);
-      await page.waitForSelector("[data-ready='true']");
+      await page.waitForSelector("[data-ready='true'], .train .empty");
       const said = await page.$eval("#app", (a) => {
         const labels = Array.from(a.querySelectorAll("[aria-label]"), (e) => e.getAttribute("aria-label"));
         return `${a.innerText} ${labels.join(" ")}`;
       });
-      assert.doesNotMatch(said, /arrow/i, hash);
+      assert.doesNotMatch(said, /arrow|click|choose a run on the left/i, hash);
+      if (/train/.test(hash)) {
+        const hidden = await page.$$eval("table", (all) => all.map((t) => t.offsetWidth - t.parentElement.clientWidth));
+        assert.ok(Math.max(0, ...hidden) === 0, "the table of figures fits");
+      }
       await page.click("[aria-label='Help']");
       assert.doesNotMatch(await page.textContent(".help"), /arrow|Tab key/);
     }

@@ -25,8 +25,8 @@ const char* const kAbout =
 
 const char* const kExamples =
     "Shapes: B batch, H query heads, Hkv key heads (H a multiple of Hkv), Lq queries, Lk keys.\n"
-    "  q [B,H,Lq,D]  k [B,Hkv,Lk,D]  v [B,Hkv,Lk,Dv]   gives   [B,H,Lq,Dv]\n"
-    "  q [B,Lq,H·D]  k [B,Lk,Hkv·D]  v [B,Lk,Hkv·Dv]   gives   [B,Lq,H·Dv]   (with --heads, --kv-heads)\n"
+    "  q [B,H,Lq,D], k [B,Hkv,Lk,D], v [B,Hkv,Lk,Dv]   gives [B,H,Lq,Dv]\n"
+    "  q [B,Lq,H·D], k [B,Lk,Hkv·D], v [B,Lk,Hkv·Dv]   gives [B,Lq,H·Dv] (with --heads, --kv-heads)\n"
     "A query that sees no key gives a row of zeros. Scores are always [B,H,Lq,Lk].\n"
     "\n"
     "Examples:\n"

@@ -8,6 +8,7 @@
 #include "qkv/io/json.h"
 #include "qkv/lab/explain/explain.h"
 #include "qkv/ops/ops.h"
+#include "qkv/view/text.h"
 
 namespace qkv::lab {
 namespace {
@@ -98,14 +99,15 @@ std::string latex_step(const ExplainStep& step, int digits) {
 }  // namespace
 
 std::string explanation_text(const Explanation& e, int digits) {
-  std::string text = e.title + "\n";
+  constexpr int kWidth = 80;
+  std::string text = wrapped(e.title, kWidth, "", "");
   const char* part = nullptr;
   size_t number = 0;
   for (const ExplainStep& step : e.steps) {
     const char* now = step.backward ? "Backward" : "Forward";
     if (part != now) text += std::string("\n") + now + "\n";
     part = now;
-    text += "\n" + heading(step, ++number) + "\n" + table(step, digits);
+    text += "\n" + wrapped(heading(step, ++number), kWidth, "", "    ") + table(step, digits);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // Explore: type an input, see the output and where the model looked.
 import { useEffect, useState } from "preact/hooks";
 import type { Run, Site, Trace } from "../api";
+import { press } from "../device";
 import type { Ends, Matrix } from "../map/matrix";
 import { exporting } from "../save/files";
 import { current, notice, state, update } from "../state";
@@ -21,7 +22,7 @@ import { Thumbnails } from "./thumbnails";
 const tabs = {
   picture: [
     "Picture",
-    "The patches the chosen query looks at glow; click a patch to ask it instead of the class token.",
+    `The patches the chosen query looks at glow; ${press} a patch to ask it instead of the class token.`,
   ],
   map: ["Map", "Each row is a query and shares a weight of 1 among the keys it sees."],
   lines: ["Lines", "A line joins a query on the left with a key it looks at on the right."],

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Candidate, Site, Trace } from "../api";
 import { colorTable, css } from "../colors";
-import { touch } from "../device";
+import { choicesAre, touch } from "../device";
 import { useTimer } from "../hooks";
 import { cell, keysByWeight, type Matrix, rowEntropy, rowOf, spread } from "../map/matrix";
 import { TintedTokens } from "../map/tinted";
@@ -76,7 +76,7 @@ export function WrittenView({ t }: { t: Trace }) {
     const svg = (bare?: boolean) => titled(bare ? "" : title, { width: 520, height: 30 + 18 * text.length }, lines);
     exportTrace(t, { title, caption, svg, csv: () => candidatesCsv(t) });
   }, [t.id, step]);
-  if (!tokens.length) return <p class="empty">This model has no attention to look at; its output is on the left.</p>;
+  if (!tokens.length) return <p class="empty">This model has no attention to look at; its output is {choicesAre}.</p>;
   return (
     <>
       <p class="caption">

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { ApiError, Run } from "../api";
+import { press } from "../device";
 import { runs, startSmall } from "../runs";
 import { state, update } from "../state";
 import { begin } from "../train/new_training";
@@ -27,11 +28,11 @@ function dismiss(): void {
 }
 
 function sentence(run: Run): string {
-  if (run.recorded)
-    return "Choose an input on the left, then click a cell of the map: it says how that weight came about.";
+  if (run.recorded) return `Choose an input, then ${press} a cell of the map: it says how that weight came about.`;
   if (run.task === "reverse")
     return "Type some letters and press Run: the model writes them backwards, and the map shows where it looked.";
-  if (run.input === "picture") return "Draw something or choose a picture, then click a patch to see where it looked.";
+  if (run.input === "picture")
+    return `Draw something or choose a picture, then ${press} a patch to see where it looked.`;
   if (run.task === "translate")
     return "Type a sentence and press Run: the map shows which words each translated word looked at.";
   return "Type how a text begins and press Run: the map shows what each next token looked at.";

@@ -1,6 +1,7 @@
 // Train: curves of running and finished trainings, compared in one plot, and an example's map on the way.
 import { useMemo } from "preact/hooks";
 import type { Run } from "../api";
+import { choicesAre } from "../device";
 import { Select } from "../select";
 import { state, update } from "../state";
 import { metricsOf } from "./curves";
@@ -57,7 +58,7 @@ export function Train({ runs }: { runs: Run[] }) {
       <RunList runs={runs} chosen={ids} />
       <section class={scrubbed ? "picture two" : "picture"}>
         <div>
-          {tasks.length === 0 && <p class="empty">Choose a run on the left.</p>}
+          {tasks.length === 0 && <p class="empty">Choose a run {choicesAre}.</p>}
           {tasks.map((task, i) => (
             <TaskCurves key={task} list={chosen.filter((r) => r.task === task)} mark={scrubbed} main={i === 0} />
           ))}
