@@ -32,7 +32,7 @@ constexpr int64_t kPackedFloats = int64_t{1} << 21, kChunkK = 2048;
 // From this many columns on, tasks are blocks of columns.
 constexpr int64_t kWideColumns = 2048;
 // Below this many rows, a panel of B is read too few times for packing to pay off; unless B's rows are a multiple of
-// 4 KiB apart, so that they share one set of L1 and every tile fetches them again (half of the time of 14,256,1024).
+// 4 KiB apart, so that they share one set of L1 and every tile fetches them again (a third of the time of 14,256,1024).
 constexpr int64_t kDirectRows = 42, kCrowdedStride = 1024;
 // A B of this many floats is near: it comes from L2, and being read by more than one tile costs little.
 constexpr int64_t kNearFloats = 1 << 16, kNearFloatsOfTiles = 1 << 18;
