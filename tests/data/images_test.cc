@@ -227,8 +227,8 @@ TEST_F(PngFolder, OneFolderIsSplitByName) {
 }
 
 TEST_F(PngFolder, Errors) {
-  EXPECT_EQ(error(),
-            "no images in " + folder_.path() + ": expected at least two folders of PNG files, one folder per class");
+  EXPECT_EQ(error(), "no images in " + folder_.path() +
+                         ": expected IDX files as of MNIST, or at least two folders of PNG files, one for each class");
   put("a/1.png", png(4, 4, 0xFF808080));
   put("b/1.png", png(4, 5, 0xFF808080));
   EXPECT_EQ(error(), "cannot use " + (folder_ / "b/1.png") + ": it is 5x4, but " + (folder_ / "a/1.png") +
