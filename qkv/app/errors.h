@@ -5,7 +5,8 @@
 
 namespace qkv::app {
 
-/// "qkv: …" on standard error, one line of at most some 1,000 bytes whatever the text holds. Takes no memory: there may be none left.
+/// "qkv: …" on standard error, one line of at most some 1,000 bytes whatever the text holds. Takes no memory: there may
+/// be none left.
 void print_error(const char* what);
 void print_error(const std::exception& error);
 /// 2 for wrong usage, 1 for everything else.

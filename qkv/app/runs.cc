@@ -203,7 +203,11 @@ int add_archives(const Arguments& arguments) {
   cli.text("--root", root, "DIR", "where the runs are put [runs]");
   if (!cli.parse(arguments)) return 0;
   for (const std::string& file : files) {
-    std::printf("%s is now %s\n", file.c_str(), unpack_run(read_file(file), file, root).c_str());
+    std::error_code error;
+    const bool pipe = fs::exists(file, error) && !fs::is_regular_file(file, error);
+    const std::string run =
+        pipe ? unpack_run(read_file(file), file, root) : unpack_run(*ByteSource::of_file(file), file, root);
+    std::printf("%s is now %s\n", file.c_str(), run.c_str());
   }
   return 0;
 }

@@ -71,7 +71,26 @@ class TextSource final : public ByteSource {
   std::string text_;
 };
 
+class BytesSource final : public ByteSource {
+ public:
+  explicit BytesSource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  uint64_t size() const override { return bytes_.size(); }
+  std::string read(uint64_t offset, uint64_t bytes) const override {
+    if (offset >= size()) return "";
+    const auto part =
+        bytes_.subspan(static_cast<size_t>(offset), static_cast<size_t>(std::min(bytes, size() - offset)));
+    return {reinterpret_cast<const char*>(part.data()), part.size()};
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
 }  // namespace
+
+std::shared_ptr<const ByteSource> ByteSource::of_bytes(std::span<const std::byte> bytes) {
+  return std::make_shared<BytesSource>(bytes);
+}
 
 std::shared_ptr<const ByteSource> ByteSource::of_file(const std::string& path) {
   return std::make_shared<FileSource>(path);

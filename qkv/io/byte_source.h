@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace qkv {
@@ -14,6 +15,8 @@ class ByteSource {
   /// reader. Throws IoError, also for what is no file.
   static std::shared_ptr<const ByteSource> of_file(const std::string& path);
   static std::shared_ptr<const ByteSource> of_text(std::string text);
+  /// Bytes of somebody else, who keeps them.
+  static std::shared_ptr<const ByteSource> of_bytes(std::span<const std::byte> bytes);
   virtual ~ByteSource() = default;
 
   virtual uint64_t size() const = 0;

@@ -280,8 +280,11 @@ AtomicFolder::~AtomicFolder() {
   }
 }
 
-void AtomicFolder::write(const std::string& name, std::span<const std::byte> bytes) {
-  const Fd fd(open_retry(file(name), O_WRONLY | O_CREAT | O_TRUNC, 0666));
+void AtomicFolder::write(const std::string& name, std::span<const std::byte> bytes) { put(name, bytes, O_TRUNC); }
+void AtomicFolder::append(const std::string& name, std::span<const std::byte> bytes) { put(name, bytes, O_APPEND); }
+
+void AtomicFolder::put(const std::string& name, std::span<const std::byte> bytes, int flag) {
+  const Fd fd(open_retry(file(name), O_WRONLY | O_CREAT | flag, 0666));
   if (fd.get() < 0) fail_path("write", path_ + "/" + name, errno);
   if (const int error = write_all(fd.get(), bytes)) fail_path("write", path_ + "/" + name, error);
 }

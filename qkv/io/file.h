@@ -86,12 +86,15 @@ class AtomicFolder {
   /// Writes one file of the folder.
   void write(const std::string& name, std::span<const std::byte> bytes);
   void write(const std::string& name, std::string_view text) { write(name, bytes_of(text)); }
+  /// Adds to the end of one.
+  void append(const std::string& name, std::span<const std::byte> bytes);
   /// Syncs and renames. A folder already there is swapped out in the same step, then removed.
   void commit();
   /// Syncs and renames unless something else than an empty folder is there already: then false, and it stays.
   bool commit_new();
 
  private:
+  void put(const std::string& name, std::span<const std::byte> bytes, int flag);
   void sync();
   /// 0, or the errno of the failure.
   int rename();

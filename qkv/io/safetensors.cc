@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <set>
@@ -18,6 +19,13 @@ namespace {
 
 // Room for 100,000 tensors. The format allows 100 MB, but numbers in JSON take twenty times their length once parsed.
 constexpr uint64_t kMaxHeader = uint64_t{1} << 24;
+constexpr uint64_t kLengthBytes = 8;  // the header's length comes first
+
+uint64_t header_length(std::span<const std::byte> start) {
+  uint64_t length = 0;
+  std::memcpy(&length, start.data(), std::min<size_t>(start.size(), kLengthBytes));
+  return length;
+}
 
 size_t dtype_size(std::string_view dtype) {
   static constexpr std::pair<std::string_view, size_t> kSizes[] = {
@@ -64,7 +72,7 @@ Safetensor read_entry(const std::string& name, const Json& entry, const std::str
 }
 
 // The ranges, in order, must tile the data.
-void check_tiling(const std::vector<Safetensor>& tensors, size_t data_bytes, const std::string& file) {
+void check_tiling(const std::vector<Safetensor>& tensors, uint64_t data_bytes, const std::string& file) {
   size_t at = 0;
   for (const Safetensor& tensor : tensors) {
     const std::string where = file + ": tensor " + quoted_name(tensor.name);
@@ -148,46 +156,60 @@ void save_safetensors(const std::string& path, const std::vector<SafetensorView>
   file.commit();
 }
 
-SafetensorsFile SafetensorsFile::load(const std::string& path) { return parse(read_file(path), path); }
+SafetensorsFile SafetensorsFile::load(const std::string& path) {
+  constexpr uint64_t kSmall = uint64_t{1} << 20;
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  if (const uint64_t size = regular ? std::filesystem::file_size(path, error) : 0; !error && size > kSmall) {
+    // A file that is not what its header says is not read.
+    const uint64_t length = header_length(bytes_of(read_part(path, 0, kLengthBytes)));
+    const std::string start = read_part(path, 0, static_cast<size_t>(kLengthBytes + std::min(length, kMaxHeader)));
+    SafetensorsFile().read_header(bytes_of(start), size, path);
+  }
+  return parse(read_file(path), path);
+}
 
 SafetensorsFile SafetensorsFile::parse(Bytes bytes, const std::string& name) {
   SafetensorsFile file;
-  file.name_ = name;
+  file.read_header(bytes, bytes.size(), name);
   file.file_ = std::move(bytes);
-  if (file.file_.size() < 8) {
-    throw IoError(name + ": truncated safetensors file (" + std::to_string(file.file_.size()) + " bytes)");
+  return file;
+}
+
+void SafetensorsFile::read_header(std::span<const std::byte> start, uint64_t whole, const std::string& name) {
+  name_ = name;
+  if (whole < kLengthBytes || start.size() < kLengthBytes) {
+    throw IoError(name + ": truncated safetensors file (" + std::to_string(whole) + " bytes)");
   }
-  uint64_t length = 0;
-  std::memcpy(&length, file.file_.data(), 8);
-  const std::string_view rest(reinterpret_cast<const char*>(file.file_.data()) + 8, file.file_.size() - 8);
+  const uint64_t length = header_length(start), left = whole - kLengthBytes;
   if (length > kMaxHeader)
     throw IoError(name + ": not a safetensors file (header length " + std::to_string(length) + ", at most " +
                   std::to_string(kMaxHeader) + ")");
-  if (length > rest.size()) {
+  if (length > left || length > start.size() - kLengthBytes) {
     throw IoError(name + ": truncated safetensors file: its header should be " + std::to_string(length) + " bytes, " +
-                  std::to_string(rest.size()) + " are left");
+                  std::to_string(left) + " are left");
   }
+  const std::string_view rest(reinterpret_cast<const char*>(start.data()) + kLengthBytes, static_cast<size_t>(length));
   if (length == 0 || rest[0] != '{') throw IoError(name + ": not a safetensors file (no JSON header)");
   const Json header = parse_json(
-      rest.substr(0, length),
+      rest,
       {.where = name + ": the safetensors header", .what = "a JSON object", .most_bytes = kMaxHeader, .most_depth = 8});
-  file.data_offset_ = 8 + length;
+  data_offset_ = static_cast<size_t>(kLengthBytes + length);
   for (const auto& [key, entry] : header.items()) {
     if (key != "__metadata__") {
-      file.tensors_.push_back(read_entry(key, entry, name + ": tensor " + quoted_name(key)));
+      tensors_.push_back(read_entry(key, entry, name + ": tensor " + quoted_name(key)));
       continue;
     }
     if (!entry.is_object()) throw IoError(name + ": __metadata__ is not an object of strings");
     for (const auto& [tag, text] : entry.items()) {
       if (!text.is_string()) throw IoError(name + ": __metadata__ is not an object of strings");
-      file.metadata_[tag] = text.get<std::string>();
+      metadata_[tag] = text.get<std::string>();
     }
   }
-  std::sort(file.tensors_.begin(), file.tensors_.end(), [](const Safetensor& a, const Safetensor& b) {
+  std::sort(tensors_.begin(), tensors_.end(), [](const Safetensor& a, const Safetensor& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
-  check_tiling(file.tensors_, file.file_.size() - file.data_offset_, name);
-  return file;
+  check_tiling(tensors_, whole - data_offset_, name);
 }
 
 const Safetensor* SafetensorsFile::find(std::string_view tensor) const {

@@ -69,6 +69,9 @@ class SafetensorsFile {
   std::vector<double> f64(std::string_view tensor, const Shape& shape) const;
 
  private:
+  /// Of the first bytes of a file that has `whole`.
+  void read_header(std::span<const std::byte> start, uint64_t whole, const std::string& name);
+
   std::string name_;
   Bytes file_;
   size_t data_offset_ = 0;

@@ -10,7 +10,7 @@
 namespace qkv {
 namespace {
 
-constexpr size_t kBlock = 512;
+constexpr size_t kBlock = 512, kMostEntries = 10000;
 
 struct Header {
   char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100], magic[6], version[2], user[32],
@@ -71,16 +71,19 @@ std::string name_in(const Header& header) {
   return name;
 }
 
-size_t padding_of(size_t bytes) { return (kBlock - bytes % kBlock) % kBlock; }
+uint64_t padding_of(uint64_t bytes) { return (kBlock - bytes % kBlock) % kBlock; }
 
 }  // namespace
 
-std::vector<TarFile> parse_tar(std::span<const std::byte> archive, const std::string& name) {
+std::vector<TarEntry> list_tar(const ByteSource& archive, const std::string& name) {
   const auto fail = [&](const std::string& what) -> IoError { return IoError(name + ": " + what); };
-  std::vector<TarFile> files;
-  for (size_t at = 0; at + kBlock <= archive.size();) {
-    const std::span<const std::byte> block = archive.subspan(at, kBlock);
-    if (std::all_of(block.begin(), block.end(), [](std::byte b) { return b == std::byte{0}; })) return files;
+  std::vector<TarEntry> files;
+  size_t entries = 0;
+  for (uint64_t at = 0; at + kBlock <= archive.size();) {
+    if (++entries > kMostEntries) throw fail("more than " + std::to_string(kMostEntries) + " files and folders");
+    const std::string block = archive.read(at, kBlock);
+    if (block.size() < kBlock) break;  // the file has become shorter
+    if (block.find_first_not_of('\0') == std::string::npos) return files;
     Header header;
     std::memcpy(&header, block.data(), kBlock);
     if (std::memcmp(header.magic, "ustar", 5) != 0) throw fail("not an uncompressed .tar archive");
@@ -89,7 +92,7 @@ std::vector<TarFile> parse_tar(std::span<const std::byte> archive, const std::st
     const int64_t size = number_of(header.size);
     at += kBlock;
     if (size < 0 || static_cast<uint64_t>(size) > archive.size() - at) throw fail("a .tar archive that is cut off");
-    const auto bytes = static_cast<size_t>(size);
+    const auto bytes = static_cast<uint64_t>(size);
     const bool folder = header.type == '5';
     if (!folder && header.type != '0' && header.type != '\0') {
       throw fail("the archive holds more than plain files (links, devices or long names)");
@@ -97,10 +100,19 @@ std::vector<TarFile> parse_tar(std::span<const std::byte> archive, const std::st
     if (!folder || entry != ".") {
       if (!leads_below(entry)) throw fail("the archive names a file outside itself");
     }
-    if (!folder) files.push_back({entry, archive.subspan(at, bytes)});
+    if (!folder) files.push_back({entry, at, bytes});
     at += std::min(bytes + padding_of(bytes), archive.size() - at);
   }
   throw fail(files.empty() ? "not an uncompressed .tar archive" : "a .tar archive that is cut off");
+}
+
+std::vector<TarFile> parse_tar(std::span<const std::byte> archive, const std::string& name) {
+  std::vector<TarFile> files;
+  for (TarEntry& entry : list_tar(*ByteSource::of_bytes(archive), name)) {
+    const auto bytes = archive.subspan(static_cast<size_t>(entry.begin), static_cast<size_t>(entry.bytes));
+    files.push_back({std::move(entry.name), bytes});
+  }
+  return files;
 }
 
 void TarWriter::add(const std::string& name, std::span<const std::byte> bytes) {
@@ -127,7 +139,7 @@ void TarWriter::add(const std::string& name, std::span<const std::byte> bytes) {
   const auto* const begin = reinterpret_cast<const std::byte*>(&header);
   archive_.insert(archive_.end(), begin, begin + kBlock);
   archive_.insert(archive_.end(), bytes.begin(), bytes.end());
-  archive_.resize(archive_.size() + padding_of(bytes.size()));
+  archive_.resize(archive_.size() + static_cast<size_t>(padding_of(bytes.size())));
 }
 
 Bytes TarWriter::finish() {

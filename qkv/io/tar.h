@@ -6,9 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "qkv/io/byte_source.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
+
+/// Where a file is inside an archive.
+struct TarEntry {
+  std::string name;  // as TarFile's
+  uint64_t begin = 0, bytes = 0;
+};
+
+/// The files of an archive of which only the headers are read. Throws as parse_tar does.
+std::vector<TarEntry> list_tar(const ByteSource& archive, const std::string& name);
 
 /// A file inside an archive.
 struct TarFile {
@@ -17,7 +27,7 @@ struct TarFile {
 };
 
 /// The files of an archive, whose bytes must outlive them; folders are left out. Throws IoError naming `name`: not a
-/// .tar, damaged, cut off, a link or a device, or a name that leads elsewhere.
+/// .tar, damaged, cut off, a link or a device, more than 10,000 files and folders, or a name that leads elsewhere.
 std::vector<TarFile> parse_tar(std::span<const std::byte> archive, const std::string& name);
 
 /// Builds an archive that `tar xf` unpacks.

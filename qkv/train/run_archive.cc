@@ -25,7 +25,7 @@ constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kState = "state.json";
 constexpr uint64_t kExamplesLimit = uint64_t{1} << 24;
-constexpr size_t kMostFiles = 10000;
+constexpr uint64_t kPiece = uint64_t{1} << 20;  // of a file that is unpacked
 
 bool is_plain(std::string_view name) {
   const auto good = [](char c) {
@@ -148,10 +148,13 @@ Bytes pack_run(const std::string& path, const std::string& name, const ArchiveOp
 }
 
 std::string unpack_run(std::span<const std::byte> archive, const std::string& file, const std::string& root) {
-  const std::vector<TarFile> files = parse_tar(archive, file);
-  if (files.size() > kMostFiles) throw IoError(file + ": more than " + std::to_string(kMostFiles) + " files");
+  return unpack_run(*ByteSource::of_bytes(archive), file, root);
+}
+
+std::string unpack_run(const ByteSource& archive, const std::string& file, const std::string& root) {
+  const std::vector<TarEntry> files = list_tar(archive, file);
   std::string name;
-  for (const TarFile& f : files) {
+  for (const TarEntry& f : files) {
     const size_t slash = f.name.find('/');
     const std::string first = f.name.substr(0, slash == std::string::npos ? 0 : slash);
     if (name.empty()) name = first;
@@ -165,11 +168,17 @@ std::string unpack_run(std::span<const std::byte> archive, const std::string& fi
   const std::string path = free_folder(root + "/" + name);
   AtomicFolder folder(path);
   make_folders(folder.file("checkpoints"));
-  for (const TarFile& f : files) {
+  for (const TarEntry& f : files) {
     const std::string place = f.name.substr(name.size() + 1);
     if (const size_t slash = place.rfind('/'); slash != std::string::npos)
       make_folders(folder.file(place.substr(0, slash)));
-    folder.write(place, f.bytes);
+    folder.write(place, std::string_view());
+    for (uint64_t at = 0; at < f.bytes; at += kPiece) {
+      const uint64_t wanted = std::min(kPiece, f.bytes - at);
+      const std::string piece = archive.read(f.begin + at, wanted);
+      if (piece.size() < wanted) throw IoError(file + ": a .tar archive that is cut off");
+      folder.append(place, bytes_of(piece));
+    }
   }
   try {
     const RunFolder run = RunFolder::open(folder.path());

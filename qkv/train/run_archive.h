@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "qkv/io/byte_source.h"
 #include "qkv/io/file.h"
 
 namespace qkv {
@@ -23,7 +24,9 @@ struct ArchiveOptions {
 Bytes pack_run(const std::string& path, const std::string& name, const ArchiveOptions& options = {});
 
 /// Unpacks an archive of one run into root/NAME, or NAME-2, NAME-3, … where that is taken, and returns its path. Only
-/// files with a run's own names are taken, and only a run that opens. Throws IoError naming `file`.
+/// files with a run's own names are taken, and only a run that opens. It is read in pieces. Throws IoError naming
+/// `file`.
+std::string unpack_run(const ByteSource& archive, const std::string& file, const std::string& root);
 std::string unpack_run(std::span<const std::byte> archive, const std::string& file, const std::string& root);
 
 /// Whether a file of a run may have this place below its folder.

@@ -101,6 +101,24 @@ TEST(Safetensors, AHeaderIsOfBoundedLength) {
   EXPECT_NE(message_of<IoError>(save).find("at most 16777216 can be read again"), std::string::npos);
 }
 
+// A file of a terabyte takes no room on the disk when nothing was written into it.
+TEST(Safetensors, WhatIsNotAsItsHeaderSaysIsNotRead) {
+  if (sizeof(size_t) == 4) GTEST_SKIP() << "files there are in memory";
+  const TempFolder folder;
+  const std::string path = folder / "a.safetensors";
+  const auto error = [&] {
+    std::filesystem::resize_file(path, uint64_t{1} << 40);
+    return message_of<IoError>([&] { SafetensorsFile::load(path); });
+  };
+  const std::vector<double> values{1, 2};
+  save_safetensors(path, {safetensor_view("a", Shape{2}, std::span<const double>(values))});
+  EXPECT_NE(error().find("bytes after the last tensor"), std::string::npos);
+  write_file_atomic(path, std::string_view());
+  EXPECT_EQ(error(), path + ": not a safetensors file (no JSON header)");
+  write_file_atomic(path, std::string_view("\xff\xff\xff\xff\xff\xff\xff\xff"));
+  EXPECT_NE(error().find("header length 18446744073709551615"), std::string::npos);
+}
+
 TEST(Safetensors, RefusesDamage) {
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   EXPECT_EQ(refusal(good, 8), "");

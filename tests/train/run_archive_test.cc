@@ -118,5 +118,23 @@ TEST(RunArchive, TakesNothingButARun) {
   EXPECT_TRUE(!fs::exists(root) || fs::is_empty(root)) << "something was left behind";
 }
 
+// A file of a terabyte takes no room on the disk when nothing was written into it.
+TEST(RunArchive, OfAFileOnlyTheArchiveIsRead) {
+  if (sizeof(size_t) == 4) GTEST_SKIP() << "files there are in memory";
+  const Trained t;
+  const std::string file = t.temp / "a.tar", root = t.temp / "runs";
+  const auto unpack = [&] {
+    fs::resize_file(file, uint64_t{1} << 40);
+    return unpack_run(*ByteSource::of_file(file), "a.tar", root);
+  };
+  write_file_atomic(file, pack_run(t.path, "small"));
+  EXPECT_EQ(t.answer(unpack()), t.answer(t.path));
+  write_file_atomic(file, std::string_view());
+  EXPECT_EQ(message_of<IoError>(unpack), "a.tar: it holds no run");
+  TarWriter many;
+  for (int i = 0; i <= 10000; ++i) many.add("run/a.json", std::string_view());
+  EXPECT_EQ(refusal(many.finish(), root), "a.tar: more than 10000 files and folders");
+}
+
 }  // namespace
 }  // namespace qkv
