@@ -1,8 +1,11 @@
 // qkv bench: how fast this machine is, how fast qkv is on it, and how fast PyTorch is doing the same work.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +18,7 @@
 #include "qkv/io/file.h"
 #include "qkv/kernels/simd_target.h"
 #include "qkv/version.h"
+#include "qkv/view/terminal.h"
 #include "qkv/view/text.h"
 
 namespace qkv::app {
@@ -89,17 +93,25 @@ std::string sizes_text(const nlohmann::json& sizes) {
 void print_row(const BenchOptions& o, const BenchCase& c, const Measured& m, const Limits& limits) {
   const double seconds = m.who[0].median();
   const auto [low, high] = std::minmax_element(m.who[0].seconds.begin(), m.who[0].seconds.end());
-  std::printf("%s %s  %d thread%s: %s\n", c.kind, c.name, limits.threads, limits.threads == 1 ? "" : "s",
-              o.quick && *c.sizes ? sizes_text(bench::sizes_of(c, true)).c_str() : c.title);
-  if (!m.work.text.empty()) std::printf("  text: %s\n", m.work.text.c_str());
-  std::printf("  qkv  %s ms [%s, %s]  %s %s/s  %.0f GFLOP/s, %.0f%% of the peak", three(seconds * 1e3).c_str(),
-              three(*low * 1e3).c_str(), three(*high * 1e3).c_str(), three(m.work.items / seconds).c_str(), m.work.unit,
-              m.work.flops / seconds / 1e9, 100 * m.work.flops / seconds / limits.flops);
+  const Terminal terminal = detect_terminal(STDOUT_FILENO);
+  const auto print = [&](const std::string& text, const char* first, const char* rest) {
+    std::fputs(wrapped(text, terminal.tty ? terminal.width : std::numeric_limits<int>::max(), first, rest).c_str(),
+               stdout);
+  };
+  print(std::string(c.kind) + " " + c.name + ", " + std::to_string(limits.threads) + " thread" +
+            (limits.threads == 1 ? "" : "s") + ": " +
+            (o.quick && *c.sizes ? sizes_text(bench::sizes_of(c, true)) : c.title),
+        "", "  ");
+  if (!m.work.text.empty()) print("text: " + m.work.text, "  ", "  ");
+  std::string line = three(seconds * 1e3) + " ms [" + three(*low * 1e3) + ", " + three(*high * 1e3) + "], " +
+                     three(m.work.items / seconds) + " " + m.work.unit + "/s, " + three(m.work.flops / seconds / 1e9) +
+                     " GFLOP/s, " + format_share(m.work.flops / seconds / limits.flops, 2) + " of the peak";
   if (m.work.weights > 0) {
-    std::printf(", reads %.1f GB/s, %.0f%% of the most from %.1f MB", m.work.bytes() / seconds / 1e9,
-                100 * m.work.bytes() / seconds / m.bandwidth, m.work.weights / 1e6);
+    line += ", reads " + three(m.work.bytes() / seconds / 1e9) + " GB/s, " +
+            format_share(m.work.bytes() / seconds / m.bandwidth, 2) + " of the most from " +
+            three(m.work.weights / 1e6) + " MB";
   }
-  std::printf("  %.0f MiB\n", m.who[0].memory / 1048576);
+  print(line + ", " + three(std::round(m.who[0].memory / 1048576)) + " MiB", "  qkv  ", "       ");
   for (size_t i = 1; i < m.who.size(); ++i) {
     std::printf("  %s  %s ms, least %s  %.0f MiB\n", m.who[i].name.c_str(), three(m.who[i].median() * 1e3).c_str(),
                 three(m.who[i].best() * 1e3).c_str(), m.who[i].memory / 1048576);
@@ -161,7 +173,6 @@ void run_growth(const BenchOptions& o, const Limits& limits, nlohmann::json& row
     all.push_back(std::move(growth));
   }
   if (o.out.empty()) return;
-  make_folders(o.out);
   for (size_t i = 0; i < all.size();) {
     std::vector<const bench::Growth*> of;
     const std::string picture = all[i].sweep->picture;
@@ -236,6 +247,7 @@ int run_bench(const Arguments& arguments) {
   cli.flag("--json", o.json, "one JSON object per line");
   if (!cli.parse(arguments)) return 0;
   check_only(o);
+  if (!o.out.empty()) make_folders(o.out);
   if (!o.target.empty()) kernels::force_simd_target(o.target);
   if (o.threads.empty()) {
     if (o.what != "growth") o.threads = {1};
@@ -251,7 +263,6 @@ int run_bench(const Arguments& arguments) {
     o.what == "growth" ? run_growth(o, limits, all["rows"]) : run_cases(o, limits, all["rows"]);
   }
   if (o.out.empty()) return 0;
-  make_folders(o.out);
   write_file_atomic(o.out + "/bench.json", all.dump(1) + "\n");
   if (o.what != "growth") save_drawing(draw_bars(chart_of(all["rows"])), o.out + "/bench.svg");
   return 0;

@@ -111,6 +111,12 @@ void ConsoleObserver::on_evaluation(const EvaluationRecord& r) {
   std::fflush(out_);
 }
 
+bool ConsoleObserver::wants_stop() {
+  if (interrupt_.signal() == 0) return false;
+  if (progress_) progress_->clear();  // what is said of the stop has a line of its own
+  return true;
+}
+
 void ConsoleObserver::print_evaluation(const EvaluationRecord& r) {
   constexpr int kNumber = 10;
   const std::string epochs = std::to_string(last_.epochs);

@@ -64,7 +64,7 @@ class ConsoleObserver final : public TrainObserver {
 
   void on_step(const StepReport& report) override;
   void on_evaluation(const EvaluationRecord& record) override;
-  bool wants_stop() override { return interrupt_.signal() != 0; }
+  bool wants_stop() override;
   int signal() const { return interrupt_.signal(); }
   bool trained() const { return progress_ != nullptr; }  // by one update at least
 

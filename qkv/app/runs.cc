@@ -236,6 +236,7 @@ int run_runs(const Arguments& arguments) {
   std::error_code error;
   if (cli.given("--root") && !fs::is_directory(root, error))
     throw IoError("--root " + root + ": there is no such folder");
+  require_readable(root);
   std::vector<Listed> all;
   for (const FoundRun& run : find_runs(root)) all.push_back(describe(run));
   if (json) {

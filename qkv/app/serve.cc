@@ -18,6 +18,7 @@
 #include "qkv/serve/http_server.h"
 #include "qkv/serve/page.h"
 #include "qkv/serve/training_processes.h"
+#include "qkv/train/run_tree.h"
 
 namespace qkv::app {
 namespace {
@@ -139,6 +140,7 @@ int run_serve(const Arguments& arguments) {
   if (std::error_code error; cli.given("--root") && !fs::exists(root, error)) {
     std::fprintf(stderr, "qkv: --root %s: there is no such folder; the first training makes it\n", root.c_str());
   }
+  require_readable(root);
   // A server that was asked for much gives the memory back.
   mallopt(M_MMAP_MAX, 1 << 16);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);

@@ -109,6 +109,10 @@ std::optional<Prepared> prepared(const Arguments& given, int processes) {
     throw ConfigError("give a task to train: " + task_names() + "; see 'qkv train --help'");
   }
   cli.settings(settings);
+  if (const std::string several = option_value(arguments, "--attention"); several.find(',') != std::string::npos) {
+    throw ConfigError("--attention: a training has one mechanism; several are compared by 'qkv compare " + name +
+                      " --attention " + several + "'");
+  }
   if (!cli.parse(arguments)) return std::nullopt;
   std::optional<Prepared> p;
   if (!a.resume.empty()) {

@@ -16,6 +16,7 @@
 #include "qkv/io/folder.h"
 #include "qkv/io/json.h"
 #include "qkv/io/parameters_file.h"
+#include "qkv/train/run_tree.h"
 
 namespace qkv {
 namespace {
@@ -189,6 +190,7 @@ std::string Checkpoints::load_weights(const std::vector<NamedParameter>& model, 
     folder = average_path();
     if (!fs::exists(folder, error)) throw ConfigError("run " + run_ + " has no averaged weights (see --average)");
   } else if (steps.empty()) {
+    require_readable(run_ + "/checkpoints");
     throw IoError("run " + run_ + " has no checkpoint yet; continue it with 'qkv train --resume " + run_ + "'");
   } else if (which.empty() || which == "best" || which == "last") {
     const int64_t best = load_state(steps.back()).best_step;

@@ -142,7 +142,14 @@ std::vector<FoundRun> find_runs(const std::string& root) {
   return found;
 }
 
+void require_readable(const std::string& folder) {
+  std::error_code error;
+  fs::directory_iterator(folder, error);
+  if (error == std::errc::permission_denied) throw IoError("cannot read folder " + folder + ": " + error.message());
+}
+
 std::string not_a_run(const std::string& path) {
+  require_readable(path);
   const FolderKind kind = folder_kind(path);
   if (kind == FolderKind::comparison || kind == FolderKind::study) {
     std::vector<std::string> ids;

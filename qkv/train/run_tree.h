@@ -37,6 +37,9 @@ struct FoundRun {
   std::string group;  // the comparison or study it belongs to, by its place below the root; "" for a run alone
 };
 
+/// Throws IoError where the folder is there but must not be read: what is in it is not known then.
+void require_readable(const std::string& folder);
+
 /// Every run below `root`, by id. A run holds no further runs; links are not followed; what is being set up is left
 /// out.
 std::vector<FoundRun> find_runs(const std::string& root);

@@ -161,6 +161,7 @@ TEST_F(AttendRefusals, NonsenseOptions) {
   refused({"--map", file("m.jpg")}, 2, ".png or .svg");
   refused({"--scores", file("y.npy")}, 2, "share one file");
   refused({"--out", ""}, 2, "needs a file name");
+  refused({"--out", "o.csv"}, 2, "--out o.csv: arrays are written as .npy files");
   refused({"--colour"}, 2, "--colour");
   refused({"stray"}, 2, "stray");
   refused({"--out"}, 2, "--out");

@@ -66,6 +66,7 @@ TEST(Messages, WrongUsageNamesTheHelpThatListsTheOption) {
   expect_refused({"train", "--gpu"}, 2, "qkv runs on the CPU");
   expect_refused({"--gpu"}, 2, "qkv runs on the CPU");
   expect_refused({"train", "--layers", "3"}, 2, "give a task to train: reverse");
+  expect_refused({"train", "reverse", "--attention", "none,dot"}, 2, "'qkv compare reverse --attention none,dot'");
   expect_refused({"train", "reverse", "--out"}, 2, "--out needs a value: --out DIR; see 'qkv train reverse --help'");
   expect_refused({"map"}, 2, "RUN is required; see 'qkv map --help'");
   expect_refused({"map", "x", "--head", "2000"}, 2, "--head: '2000' is not a whole number between 0 and 1000");

@@ -113,7 +113,20 @@ void add_outputs(Cli& cli, Options& o) {
              {"--grad-v", &p.grad_v, "gradient of v"}});
 }
 
+/// Arrays are written as NumPy reads them, whatever they are called.
+void check_names(const Cli& cli, const AttendPaths& p) {
+  const std::pair<const char*, const std::string*> arrays[] = {
+      {"--out", &p.out},       {"--present-k", &p.present_k}, {"--present-v", &p.present_v}, {"--scores", &p.scores},
+      {"--grad-q", &p.grad_q}, {"--grad-k", &p.grad_k},       {"--grad-v", &p.grad_v}};
+  for (const auto& [name, path] : arrays) {
+    const std::string ending = std::filesystem::path(*path).extension().string();
+    if (cli.given(name) && !ending.empty() && ending != ".npy")
+      throw ConfigError(std::string(name) + " " + *path + ": arrays are written as .npy files");
+  }
+}
+
 void check_usage(const Cli& cli, const Options& o) {
+  check_names(cli, o.paths);
   const auto given = [&](const char* name) { return cli.given(name); };
   const auto together = [&](const char* a, const char* b) {
     if (given(a) != given(b)) throw ConfigError(std::string(a) + " and " + b + " must be given together");
