@@ -34,7 +34,8 @@ TEST_P(Pages, EqualTheSpecification) {
                     .bias = bias.data(),
                     .bias_stride = 40,
                     .out = got.data()});
-      AttentionInputs<float> in{.dims = {1, kHeads, 1, 1, keys, D, Dv}};
+      AttentionInputs<float> in;
+      in.dims = {1, kHeads, 1, 1, keys, D, Dv};
       in.q = {q.data(), 0, D, D};
       in.k = {kv.data() + 1, 0, 0, W};
       in.v = {kv.data() + D + 2, 0, 0, W};
