@@ -2,6 +2,8 @@
 // mallocs.
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "faults/faulty_program.h"
 
 namespace qkv {

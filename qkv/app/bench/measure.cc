@@ -3,7 +3,9 @@
 
 #include <malloc.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "qkv/base/error.h"
