@@ -1,8 +1,8 @@
 // The bench command with tiny sizes: every case runs, rows say what they must, wrong usage is refused.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
