@@ -239,7 +239,7 @@ TEST(Gpt, SelectedRowsGoOnByThemselves) {
       for (int64_t t = 0; t < 70; ++t) {
         if (t % 10 == 5) {  // grows to 20 rows and shrinks again
           rows = t < 40 ? std::vector<int64_t>{0, 0, 1, 1} : std::vector<int64_t>{1, 0, 2};
-          if (t == 25) rows = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3};
+          if (t == 25) rows = std::vector<int64_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3};
           steps->select(rows);
           std::vector<std::vector<int64_t>> kept;
           for (int64_t r : rows) kept.push_back(texts[static_cast<size_t>(r)]);
